@@ -92,7 +92,7 @@ def test_shares_add_up_to_one_and_are_finite():
         ("fisher", {}, "did you mean 'fisher_score'"),
         ("laplacian_score", {}, "laplacian_score selects without a target"),
         ("fisher_score", {"task": "survival"}, "task='survival'"),
-        ("fisher_score", {"seeds": (0,)}, "decides seeds itself"),
+        ("fisher_score", {"seeds": (0,)}, "sets seeds itself"),
         ("fisher_score", {"num_draws": 0}, "num_draws=0"),
         (correlations, {"num_epochs": 3}, "num_epochs is for methods of the library"),
         (correlations, {"num_seeds": 2}, "num_seeds is for methods of the library"),

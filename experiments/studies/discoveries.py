@@ -129,7 +129,7 @@ def beside_decoys(statistic: str, table: Table, seed: int) -> Selected:
     """Compares columns and decoys by a statistic of ``fsjax.select``, without its competition."""
     design = design_of_array(table.X, None, None)
     part, units = all_rows(design, table.y), table.X.shape[1]
-    draw_both = decoy_model(part.X, design)
+    draw_both = decoy_model(part.X, design.groups)
     if statistic == NETWORK:
         columns, decoys = network_scores(part, draw_both, table.task, units, seed=seed)
     else:

@@ -1,28 +1,21 @@
-"""From the scores to the answer: what was chosen, how sure that is, and what else is known."""
+"""From the scores to the answer: what was selected, how sure that is, and what else is known."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fsjax.auto import rule, statements
-from fsjax.auto.answer_tables import (
-    column_rows,
-    comparison_table,
-    confusion_table,
-    curve_rows,
-)
-from fsjax.auto.budget import Clock
-from fsjax.auto.chance import Chance
+from fsjax.auto.answer_tables import column_rows, comparison_table, confusion_table, curve_rows
+from fsjax.auto.chance import Chance, Verdict, verdict
 from fsjax.auto.columns import LEFT_OUT, Note
-from fsjax.auto.compete import ALL, NO_TIME, Contest
-from fsjax.auto.differences import Difference, difference, interval
+from fsjax.auto.compete import ALL, Contest
+from fsjax.auto.differences import difference, interval
 from fsjax.auto.discoveries import decoy_statistic
 from fsjax.auto.effects import effects, likeness
 from fsjax.auto.problem import Problem
-from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rule import Choice, Scores
 from fsjax.auto.selection import Selection
 from fsjax.auto.stability import (
@@ -38,20 +31,21 @@ from fsjax.auto.stability import (
     no_decoys,
     on_all_rows,
 )
-from fsjax.auto.statements import Comparison, title
+from fsjax.auto.statements import Comparison, Findings
 from fsjax.auto.target import Names
-from fsjax.auto.verdict import Verdict, verdict
 from fsjax.tables.base import as_table
 from fsjax.tables.columns import nonzeros
 from fsjax.version import __version__
 
+_UNKNOWN = float("nan")
+
 
 class Request(NamedTuple):
-    """What an answer needs beside the scores.
+    """What was asked, beside what is computed.
 
     Attributes:
-      table: what is asked, with all rows.
-      classes: names of the classes, where there are some.
+      table: the problem with all rows.
+      classes: names of the classes, if there are classes.
       fdr: false discovery rate that the selection keeps below, if any.
       notes: on how the table was read, and on columns.
       source, target: names of the file and of the target, for the report.
@@ -67,122 +61,143 @@ class Request(NamedTuple):
     costs: Mapping[str, float] | None = None
 
 
-def answer(
-    request: Request, contest: Contest, chance: Chance, ledger: Ledger, clock: Clock
-) -> Selection:
-    """The selection, from what ran.
+def answer(request: Request, contest: Contest, chance: Chance) -> Selection:
+    """The selection, from what ran; the time that is left goes to decoys and halves of the rows.
+
+    Without any score it is undecided, and columns are ranked by the univariate filter.
 
     Args:
-      request: what is asked.
+      request: what was asked.
       contest: the methods under cross-validation.
-      chance: what permuted targets gave.
-      ledger: of what is done.
-      clock: the time; what is left goes to decoys and halves.
+      chance: result of the permutation test.
     """
-    problem, folds = contest.problem, contest.problem.folds
-    scores = contest.scores()
-    if not scores:
-        return _without_scores(request, contest, chance, ledger, clock)
-    choice = _choose(scores, contest)
-    honest = rule.honest_scores(scores, folds, problem.metric.margin)
-    nothing = contest.chance_level()
-    decision = verdict(chance, honest, nothing[:folds], problem)
-    units = problem.design.num_units
-    ranking = on_all_rows(request.table, contest, choice, ledger, clock)
-    known = Frequencies(np.full(units, np.nan), 0)
-    means = _best_means(scores)
-    dense = not as_table(problem.design.X).sparse
-    statistic = decoy_statistic(means, max(means.values()) - choice.error, dense)
-    if decision.better:
-        beside_decoys(problem, statistic, contest, ledger, clock, 0.9, SETS)
-        frequencies(problem, contest, choice, ledger, clock, 0.95, PAIRS)
-        # What time is left makes both finer.
-        decoys = beside_decoys(problem, statistic, contest, ledger, clock, 0.95, MOST_SETS)
-        if not decoys.sets:
-            # A dear statistic may find no time; what quick ones gave before is an answer too.
-            decoys = beside_decoys(problem, "l1", contest, ledger, clock, 0.95, SETS)
-        known = frequencies(problem, contest, choice, ledger, clock, 1.0, MOST_PAIRS)
-    else:
-        decoys = no_decoys(units, statistic)
+    problem, clock = contest.problem, contest.clock
+    design, y, task, seed = problem.design, problem.y, problem.task, problem.seed
+    choice, scores = early_choice(contest), contest.scores()
+    ranked_by = choice or Choice(
+        "univariate", problem.sizes[0], _UNKNOWN, "univariate", 1, _UNKNOWN, _UNKNOWN
+    )
+    ranking = on_all_rows(request.table, contest, ranked_by)
     order = full_order(ranking)
-    chosen = _chosen(request, order, choice, decoys, decision)
-    mean, low, high = interval(honest, problem.share)
-    if np.isfinite([low, high]).all():
-        low, high = np.clip([low, high], *problem.metric.bounds).tolist()
-    everything = _mean(scores, (ALL, units))
-    level = float(np.nanmean(nothing))
-    compared = _comparisons(scores, choice, problem)
-    enough = rule.enough(scores, choice, folds, problem.metric.margin)
-    lines = _lines(
-        request, contest, choice, decision, decoys, known, chosen, compared, enough,
-        (mean, low, high), everything, level, clock,
-    )  # fmt: skip
-    names = request.classes
+    findings = _no_findings(chance, design.num_units)
+    if choice is not None:
+        findings = _findings(request, contest, chance, choice, order)
+    chosen, decision, decoys = findings.chosen, findings.verdict, findings.decoys
     shown = np.concatenate([chosen, order[~np.isin(order, chosen)]]).astype(int)
+    score, low, high = findings.score
+    details: dict[str, Any] = {}
+    if choice is not None:
+        details["comparisons"] = comparison_table(findings.comparisons)
+        details["effects"] = effects(
+            design, y, task, shown, request.classes, selected=len(chosen), seed=seed
+        )
+    if choice is not None and decision.better:
+        details["confusion"] = confusion_table(contest, choice, request.classes)
+    if len(chosen):
+        details["likeness"] = likeness(design, y, task, chosen, seed=seed)
     return Selection(
-        **_common(request, contest, clock),
-        method=choice.method,
+        method=ranked_by.method,
         num_features=len(chosen),
-        columns=tuple(problem.design.units[unit] for unit in chosen),
+        columns=tuple(design.units[unit] for unit in chosen),
         better_than_chance=decision.better,
         undecided=decision.undecided,
-        score=mean,
+        score=score,
         score_interval=(low, high) if np.isfinite([low, high]).all() else None,
-        score_at_choice=choice.mean,
-        score_all_columns=everything,
-        score_chance=level,
-        p_value=decision.p_value,
+        score_at_choice=ranked_by.mean,
+        score_all_columns=findings.all_columns,
+        score_chance=findings.no_columns,
+        metric=problem.metric.name,
+        judge=contest.judge.words,
+        task=task,
+        fdr=request.fdr,
+        p_value=decision.p_value if choice is not None else _UNKNOWN,
         level=decision.level,
-        finished=not clock.stopped and not contest.left_out,
-        table=column_rows(problem.design, shown, chosen, ranking, known, decoys),
-        curves=curve_rows(scores, folds),
-        comparisons=comparison_table(compared),
-        confusion=confusion_table(contest, choice, names) if decision.better else None,
-        effects=effects(
-            problem.design,
-            problem.y,
-            problem.task,
-            shown,
-            names,
-            selected=len(chosen),
-            seed=problem.seed,
-        ),
-        likeness=likeness(problem.design, problem.y, problem.task, chosen, seed=problem.seed)
-        if len(chosen)
-        else None,
+        seconds=round(clock.spent, 2),
+        finished=choice is not None and not clock.stopped and not contest.left_out,
+        stopped=clock.stopped,
+        table=column_rows(design, shown, ranking, findings),
+        curves=curve_rows(scores, problem.folds),
         decoy_scores=(decoys.scores, decoys.decoys) if decoys.sets else None,
-        statements=tuple(lines),
-        facts=_facts(request, contest, chance, choice, known, decoys),
+        statements=(
+            *statements.sentences(findings, contest, request.fdr),
+            *_remarks(request, contest),
+        ),
+        notes=request.notes,
+        facts=_facts(request, contest, findings, ranked_by),
+        source=request.source,
+        target=request.target,
+        costs=request.costs,
+        **details,
     )
-
-
-def _common(request: Request, contest: Contest, clock: Clock) -> dict[str, Any]:
-    """What an answer says of the question, whatever was found."""
-    problem = contest.problem
-    return {
-        "metric": problem.metric.name,
-        "judge": contest.judge.words,
-        "task": problem.task,
-        "fdr": request.fdr,
-        "seconds": round(clock.spent, 2),
-        "stopped": clock.stopped,
-        "source": request.source,
-        "target": request.target,
-        "costs": request.costs,
-        "notes": request.notes,
-    }
 
 
 def early_choice(contest: Contest) -> Choice | None:
     """What the rule says so far, if anything was scored."""
-    scores = contest.scores()
-    return _choose(scores, contest) if scores else None
-
-
-def _choose(scores: Scores, contest: Contest) -> Choice:
-    problem = contest.problem
+    scores, problem = contest.scores(), contest.problem
+    if not scores:
+        return None
     costs = None if problem.costs is None else contest.costs()
     return rule.choose(scores, problem.folds, costs=costs, margin=problem.metric.margin)
+
+
+def _findings(
+    request: Request, contest: Contest, chance: Chance, choice: Choice, order: np.ndarray
+) -> Findings:
+    """What the scores, the permutations, the decoys and the halves of the rows show."""
+    problem, scores, chance_level = contest.problem, contest.scores(), contest.chance_level()
+    folds, margin = problem.folds, problem.metric.margin
+    honest = rule.honest_scores(scores, folds, margin)
+    decision = verdict(chance, honest, chance_level[:folds], problem)
+    decoys, stability = _certainty(contest, choice, decision)
+    mean, low, high = interval(honest, problem.share)
+    if np.isfinite([low, high]).all():
+        low, high = np.clip([low, high], *problem.metric.bounds).tolist()
+    all_columns = scores.get((ALL, problem.design.num_units))
+    return Findings(
+        choice=choice,
+        verdict=decision,
+        score=(mean, low, high),
+        all_columns=_UNKNOWN if all_columns is None else float(np.nanmean(all_columns)),
+        no_columns=float(np.nanmean(chance_level)),
+        decoys=decoys,
+        stability=stability,
+        chosen=_chosen(request, order, choice, decoys, decision),
+        comparisons=_comparisons(scores, choice, problem),
+        enough=rule.enough(scores, choice, folds, margin),
+    )
+
+
+def _no_findings(chance: Chance, units: int) -> Findings:
+    """What is known where time was up before any fold was scored."""
+    return Findings(
+        choice=None,
+        verdict=Verdict(False, True, chance, 1.0),
+        score=(_UNKNOWN, _UNKNOWN, _UNKNOWN),
+        all_columns=_UNKNOWN,
+        no_columns=_UNKNOWN,
+        decoys=no_decoys(units, "l1"),
+        stability=Frequencies(np.full(units, np.nan), 0),
+        chosen=np.zeros(0, int),
+    )
+
+
+def _certainty(contest: Contest, choice: Choice, decision: Verdict) -> tuple[Decoys, Frequencies]:
+    """Decoys and halves of the rows, as many as there is time for, if there is a finding."""
+    problem = contest.problem
+    units = problem.design.num_units
+    means = _best_means(contest.scores())
+    dense = not as_table(problem.design.X).sparse
+    statistic = decoy_statistic(means, max(means.values()) - choice.error, dense)
+    if not decision.better:
+        return no_decoys(units, statistic), Frequencies(np.full(units, np.nan), 0)
+    beside_decoys(contest, statistic, 0.9, SETS)
+    frequencies(contest, choice, 0.95, PAIRS)
+    # The time that is left makes both estimates finer.
+    decoys = beside_decoys(contest, statistic, 0.95, MOST_SETS)
+    if not decoys.sets:
+        # There may be no time for an expensive statistic; the quick one may have run before.
+        decoys = beside_decoys(contest, "l1", 0.95, SETS)
+    return decoys, frequencies(contest, choice, 1.0, MOST_PAIRS)
 
 
 def _chosen(
@@ -198,98 +213,26 @@ def _chosen(
     return order[: len(order) if choice.method == ALL else choice.size]
 
 
-def _lines(
-    request: Request,
-    contest: Contest,
-    choice: Choice,
-    decision: Verdict,
-    decoys: Decoys,
-    known: Frequencies,
-    chosen: np.ndarray,
-    compared: Sequence[Comparison],
-    enough: Mapping[str, int],
-    honest: tuple[float, float, float],
-    everything: float,
-    level: float,
-    clock: Clock,
-) -> list[str]:
-    problem = contest.problem
-    metric, units = problem.metric, problem.design.num_units
-    mean, low, high = honest
-    if decision.better:
-        lines = [
-            statements.selected(choice, units, len(chosen), request.fdr, decoys),
-            *statements.scores(
-                metric, choice, mean, (low, high), everything, level, decision, contest.judge.words
-            ),
-            *statements.certainty(chosen, decoys.rates, known, choice),
-            *statements.comparisons(compared, metric),
-            *statements.stand_ins(enough, choice, units),
-        ]
-    else:
-        lines = statements.nothing_found(decision, metric, choice, mean, level)
-    return [*lines, *_last_lines(request, contest, clock)]
-
-
-def _last_lines(request: Request, contest: Contest, clock: Clock) -> list[str]:
-    problem = contest.problem
-    lines = statements.left_out(contest.left_out, NO_TIME)
-    if len(problem.y) < len(request.table.y):
-        lines.append(
-            f"Methods were compared on {len(problem.y):,} of the {len(request.table.y):,} rows."
-        )
+def _remarks(request: Request, contest: Contest) -> list[str]:
+    """What limits the answer: methods, rows and work that are missing from it."""
+    lines = statements.left_out(contest.left_out)
+    rows, compared = len(request.table.y), len(contest.problem.y)
+    if compared < rows:
+        lines.append(f"Methods were compared on {compared:,} of the {rows:,} rows.")
     if contest.ledger.damaged:
         lines.append(
-            f"{contest.ledger.damaged} lines of progress.jsonl were damaged; these pieces of work "
-            "were done again."
+            f"Damaged lines of progress.jsonl: {contest.ledger.damaged}; the work that they "
+            "recorded was repeated."
         )
-    if clock.stopped:
-        lines.append("It was stopped before all was done; run the same command to continue.")
+    if contest.clock.stopped:
+        lines.append("The run was stopped before it was complete; run it again to continue.")
     return lines
 
 
-def _without_scores(
-    request: Request, contest: Contest, chance: Chance, ledger: Ledger, clock: Clock
-) -> Selection:
-    """The answer where time was up before any fold was judged: a ranking, and no finding."""
-    problem = contest.problem
-    units, unknown = problem.design.num_units, float("nan")
-    choice = Choice("univariate", problem.sizes[0], unknown, "univariate", 1, unknown, unknown)
-    ranking = on_all_rows(request.table, contest, choice, ledger, clock)
-    decision = Verdict(False, True, chance._replace(as_good=0, draws=0), 1.0)
-    order, chosen = full_order(ranking), np.zeros(0, int)
-    known, decoys = Frequencies(np.full(units, np.nan), 0), no_decoys(units, "l1")
-    lines = statements.nothing_found(decision, problem.metric, None, unknown, unknown)
-    return Selection(
-        **_common(request, contest, clock),
-        method=choice.method,
-        num_features=0,
-        columns=(),
-        better_than_chance=False,
-        undecided=True,
-        score=unknown,
-        score_at_choice=unknown,
-        score_all_columns=unknown,
-        score_chance=unknown,
-        p_value=unknown,
-        level=decision.level,
-        finished=False,
-        table=column_rows(problem.design, order, chosen, ranking, known, decoys),
-        curves=curve_rows({}, problem.folds),
-        statements=(*lines, *_last_lines(request, contest, clock)),
-        facts=_facts(request, contest, chance, choice, known, decoys),
-    )
-
-
 def _facts(
-    request: Request,
-    contest: Contest,
-    chance: Chance,
-    choice: Choice,
-    known: Frequencies,
-    decoys: Decoys,
+    request: Request, contest: Contest, findings: Findings, choice: Choice
 ) -> dict[str, Any]:
-    problem, design = contest.problem, contest.problem.design
+    problem, design, chance = contest.problem, contest.problem.design, findings.verdict.chance
     return {
         "rows": len(request.table.y),
         "rows_compared": len(problem.y),
@@ -303,9 +246,9 @@ def _facts(
         "permutations": chance.draws,
         "as_good": chance.as_good,
         "permutation_p_value": chance.p_value if chance.draws else None,
-        "halves": known.halves,
-        "decoy_sets": decoys.sets,
-        "decoy_statistic": decoys.statistic,
+        "halves": findings.stability.halves,
+        "decoy_sets": findings.decoys.sets,
+        "decoy_statistic": findings.decoys.statistic,
         "methods_left_out": dict(contest.left_out),
         "best_method": choice.best_method,
         "best_num_features": choice.best_size,
@@ -319,34 +262,28 @@ def _facts(
 
 
 def _best_means(scores: Scores) -> dict[str, float]:
+    """The best mean score of each method."""
     best: dict[str, float] = {}
     for (name, _), mean in rule.levelled_means(scores).items():
         best[name] = max(best.get(name, -np.inf), mean)
     return best
 
 
-def _mean(scores: Scores, key: rule.Key) -> float:
-    return float(np.nanmean(scores[key])) if key in scores else float("nan")
-
-
 def _comparisons(scores: Scores, choice: Choice, problem: Problem) -> list[Comparison]:
     """The choice against all columns, random ones, and the other methods with as many columns."""
-    units = problem.design.num_units
-    chosen = scores[choice.method, choice.size]
-    others: list[tuple[str, rule.Key]] = []
-    if choice.method != ALL:
-        number = statements.columns(choice.size)
-        others.append((f"all {units:,} columns", (ALL, units)))
-        names = dict.fromkeys(name for name, _ in scores if name not in (ALL, choice.method))
-        others += [(f"{number} {title(name)}", (name, choice.size)) for name in names]
+    if choice.method == ALL:
+        return []
+    units, number = problem.design.num_units, statements.columns(choice.size)
+    others = {(ALL, units): f"all {units:,} columns"}
+    for name, _ in scores:
+        if name not in (ALL, choice.method):
+            others[name, choice.size] = f"{number} {statements.selected_by(name)}"
     rows = []
-    for against, key in others:
-        if key not in scores:
-            continue
-        paired: Difference = difference(chosen, scores[key], problem.share)
-        rows.append(Comparison(against, paired, paired.verdict(problem.metric.margin)))
-    # All columns and random ones first, then those that come closest.
-    first = [row for row in rows if row.against.startswith("all") or "at random" in row.against]
-    return first + sorted(
-        (row for row in rows if row not in first), key=lambda row: row.difference.mean
-    )
+    for key, against in others.items():
+        if key in scores:
+            paired = difference(scores[choice.method, choice.size], scores[key], problem.share)
+            row = Comparison(against, paired, paired.verdict(problem.metric.margin))
+            # All columns and random ones first, then those that come closest.
+            place = -np.inf if key[0] in (ALL, "random") else paired.mean
+            rows.append((place, row))
+    return [row for _, row in sorted(rows, key=lambda entry: entry[0])]

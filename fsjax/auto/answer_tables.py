@@ -15,12 +15,12 @@ from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders
 from fsjax.auto.preparation import parts
 from fsjax.auto.rankers import Ranking
 from fsjax.auto.rule import Choice, Scores
-from fsjax.auto.stability import Decoys, Frequencies
-from fsjax.auto.statements import Comparison
+from fsjax.auto.statements import Comparison, Findings
 from fsjax.auto.target import Names
 
 
 def comparison_table(rows: Sequence[Comparison]) -> pd.DataFrame:
+    """A row for each comparison of the selection, as :class:`Selection` has them."""
     return pd.DataFrame(
         [
             {
@@ -39,17 +39,16 @@ def comparison_table(rows: Sequence[Comparison]) -> pd.DataFrame:
 
 def confusion_table(contest: Contest, choice: Choice, classes: Names) -> pd.DataFrame | None:
     """Counts of out-of-fold predictions by true and predicted class, in the first round."""
-    problem, ledger = contest.problem, contest.ledger
+    problem = contest.problem
     if problem.task != "classification" or classes is None:
         return None
     counts = np.zeros((len(classes), len(classes)), int)
     for place, fold in enumerate(problem.rounds[0]):
-        key = f"fold/{choice.method}/0/{place}"
-        if key not in ledger:
+        if (piece := contest.piece(choice.method, 0, place)) is None:
             return None
         columns = np.arange(len(problem.design.names))
         if choice.method != ALL:
-            order = ledger[key]["order"][: choice.size]
+            order = piece["order"][: choice.size]
             if len(order) < choice.size:
                 return None
             columns = problem.design.columns_of(order)
@@ -60,48 +59,45 @@ def confusion_table(contest: Contest, choice: Choice, classes: Names) -> pd.Data
 
 
 def column_rows(
-    table: Design,
-    first: np.ndarray,
-    chosen: np.ndarray,
-    ranking: Ranking,
-    known: Frequencies,
-    decoys: Decoys,
+    design: Design, order: np.ndarray, ranking: Ranking, findings: Findings
 ) -> pd.DataFrame:
-    """``columns.csv``: every column that took part, the selected ones first."""
-    likeness_rows = alike(table, first[:LEADERS])
-    leader = leaders(likeness_rows, first[:LEADERS])
-    rows = {unit: likeness_rows[place] for place, unit in enumerate(first[:LEADERS])}
-    selected = set(chosen.tolist())
-    stand_ins = [
-        _stand_ins(table, unit, rows[unit]) if unit in rows and unit in selected else ""
-        for unit in first
-    ]
+    """``columns.csv``: every column that took part, in an order of its units ``(G,)``."""
+    compared = order[:LEADERS]
+    likeness = alike(design, compared)
+    leader = leaders(likeness, compared)
+    selected = np.isin(order, findings.chosen)
     scores = np.where(np.isfinite(ranking.scores), ranking.scores, np.nan)
     return pd.DataFrame(
         {
-            "column": [table.units[unit] for unit in first],
-            "selected": np.isin(first, chosen).astype(int),
-            "frequency": known.frequency[first],
-            "score": scores[first],
-            "false_discovery_rate": decoys.rates[first],
-            "group": [table.units[leader[unit]] for unit in first],
-            "alike": stand_ins,
+            "column": [design.units[unit] for unit in order],
+            "selected": selected.astype(int),
+            "frequency": findings.stability.frequency[order],
+            "score": scores[order],
+            "false_discovery_rate": findings.decoys.rates[order],
+            "group": [design.units[leader[unit]] for unit in order],
+            "alike": [
+                _replacements(design, unit, likeness[place])
+                if selected[place] and place < LEADERS
+                else ""
+                for place, unit in enumerate(order)
+            ],
         }
     )
 
 
-def _stand_ins(table: Design, unit: int, likeness_row: np.ndarray) -> str:
-    """The units most like one, with their correlation."""
-    order = np.argsort(-likeness_row, kind="stable")
+def _replacements(design: Design, unit: int, likeness: np.ndarray) -> str:
+    """The units most correlated with one, with their correlations ``(G,)``."""
+    order = np.argsort(-likeness, kind="stable")
     named = [
-        f"{table.units[other]} ({likeness_row[other]:.2f})"
+        f"{design.units[other]} ({likeness[other]:.2f})"
         for other in order[:6]
-        if other != unit and likeness_row[other] >= ALIKE
+        if other != unit and likeness[other] >= ALIKE
     ]
     return ", ".join(named[:5])
 
 
 def curve_rows(scores: Scores, folds: int) -> pd.DataFrame:
+    """``curves.csv``: mean score and standard error of each method and number of columns."""
     means = rule.levelled_means(scores) if scores else {}
     rows = [
         {

@@ -1,4 +1,6 @@
-"""Is anything better than chance? Cross-validated predictions of the target, real and permuted.
+"""Can the target be predicted better than chance? The permutation test, and the verdict.
+
+Targets, the real one and permuted ones, are predicted under cross-validation.
 
 The statistic needs no model to be fitted again for each permutation, so that hundreds of them take
 seconds. Kernel ridge regressions on all columns (linear and RBF; their solution is linear in the
@@ -17,28 +19,33 @@ from typing import Final, NamedTuple
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 
-from fsjax.auto.budget import Clock, timed
+from fsjax.auto.budget import Clock
+from fsjax.auto.differences import above_chance
 from fsjax.auto.preparation import Fold, all_rows
-from fsjax.auto.problem import Problem
+from fsjax.auto.problem import Problem, some_rows
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import targets
 from fsjax.auto.row_permutations import permutations
-from fsjax.auto.row_sample import some_rows
 from fsjax.tables.columns import Columns, densify, row_squares
 
-#: Permutations that are drawn where there is time, and without which nothing is said.
+#: Permutations that are drawn where there is time, and the fewest that allow a verdict.
 DRAWS, LEAST = 999, 49
 
-#: Permutations that have more time than others: fewer hardly reach :data:`LEVEL`.
+#: The first permutations may take this larger share of the budget: fewer hardly reach
+#: :data:`LEVEL`.
 _ENOUGH, _ENOUGH_SHARE = 199, 0.6
 
 #: At most this p-value is better than chance; above the second one nothing was found.
 LEVEL, UNDECIDED = 0.01, 0.05
 
-#: Rows, at most.
+#: Significance level over the folds, for forests and networks: they find relations that the
+#: predictors of the permutation test cannot see.
+FOLDS_LEVEL = 0.005
+
+#: Most rows that take part.
 _ROWS: Final = 1000
 
-#: Permutations of a chunk, those of the first one, and numbers of them in one product at most.
+#: Permutations of a chunk, those of the first chunk, and most numbers in one matrix product.
 _CHUNK, _FIRST, _NUMBERS = 100, 49, 4_000_000
 
 #: Numbers of columns that are chosen by correlation.
@@ -52,12 +59,12 @@ _RIDGES: Final = (0.1, 1.0)
 
 
 class Chance(NamedTuple):
-    """What permuted targets gave.
+    """Result of the permutation test.
 
     Attributes:
-      as_good: permutations that are predicted at least as well as the target.
-      draws: permutations.
-      rows: rows that took part.
+      as_good: number of permuted targets that are predicted at least as well as the target.
+      draws: number of permutations.
+      rows: number of rows that took part.
     """
 
     as_good: int
@@ -76,12 +83,54 @@ class Chance(NamedTuple):
 
     @property
     def undecided(self) -> bool:
-        """Whether these draws tell neither that something was found nor that nothing was."""
+        """Whether these draws show neither a finding nor chance."""
         return self.draws < LEAST or LEVEL < self.p_value <= UNDECIDED
 
 
-class _Machine(NamedTuple):
-    """What a fold needs for any order of the target.
+class Verdict(NamedTuple):
+    """Better than chance, not better, or undecided.
+
+    Attributes:
+      better: whether the target is predicted better than chance.
+      undecided: whether the permutations show neither.
+      chance: result of the permutation test.
+      folds_p_value: one-sided p-value of the score of the whole procedure over its folds.
+    """
+
+    better: bool
+    undecided: bool
+    chance: Chance
+    folds_p_value: float
+
+    @property
+    def by_folds(self) -> bool:
+        """Whether the folds alone show it."""
+        return self.better and not self.chance.better
+
+    @property
+    def p_value(self) -> float:
+        """p-value of the test that decided."""
+        return self.folds_p_value if self.by_folds else self.chance.p_value
+
+    @property
+    def level(self) -> float:
+        """Significance level of the test that decided."""
+        return FOLDS_LEVEL if self.by_folds else LEVEL
+
+    @property
+    def words(self) -> str:
+        """The test, in words."""
+        if self.by_folds:
+            return (
+                f"p = {self.folds_p_value:.2g} by a t test over the folds of the whole procedure, "
+                f"significance level {FOLDS_LEVEL:g}; the permutation test, which detects single "
+                f"columns and sums of them: {_permutations(self.chance)}"
+            )
+        return f"{_permutations(self.chance)}, significance level {LEVEL:g}"
+
+
+class _Predictors(NamedTuple):
+    """The predictors of a fold, which do not depend on the target.
 
     Attributes:
       fold: the rows.
@@ -96,13 +145,13 @@ class _Machine(NamedTuple):
 
 
 def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) -> Chance:
-    """Predicts the target and its permutations, in chunks, until a share of the time is spent.
+    """Predicts the target and its permutations, in chunks, until a share of the budget is spent.
 
     Args:
       problem: what is asked.
-      ledger: of what is done.
-      clock: the time.
-      share: of the budget; the first permutations, without which nothing can be said, have more.
+      ledger: records finished work.
+      clock: the budget.
+      share: of the budget; the first permutations, which a verdict needs, may take more.
     """
     rows = some_rows(problem, _ROWS)
     y, folds = problem.y[rows], _folds(problem, rows)
@@ -112,7 +161,7 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
     part = all_rows(problem.design, problem.y, rows)
     columns = [np.asarray(t, np.float64) for t in targets(part.y, problem.task, split=True)]
     target = np.stack([(t - t.mean()) / (t.std() or 1.0) for t in columns], axis=1)
-    machines = functools.cache(lambda: [_machine(part.X, fold) for fold in folds])
+    predictors = functools.cache(lambda: [_predictors(part.X, fold) for fold in folds])
     statistics: list[list[float]] = []
     width = target.shape[1] * max(part.X.shape[1], len(rows))
     size, seconds = _FIRST, 0.0
@@ -124,8 +173,7 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
         clock.tell(f"permuted targets, {drawn} of {len(orders)}")
         batch = orders[drawn : drawn + size]
         batch = np.concatenate([real[None], batch]) if drawn == 0 else batch
-        work = functools.partial(_piece, machines, target, batch)
-        piece = ledger.get(key, functools.partial(timed, work))
+        piece = ledger.timed(key, functools.partial(_piece, predictors, target, batch))
         statistics += piece["scores"]
         size = int(np.clip(_NUMBERS // width, 1, _CHUNK))
         seconds = piece["seconds"]
@@ -137,47 +185,62 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
     return Chance(int((largest[1:] >= largest[0]).sum()), len(largest) - 1, len(rows))
 
 
-def _piece(
-    machines: Callable[[], Sequence[_Machine]], target: np.ndarray, orders: np.ndarray
-) -> dict[str, list[list[float]]]:
-    return {"scores": _scores(machines(), target, orders)}
-
-
-def _scores(
-    machines: Sequence[_Machine], target: np.ndarray, orders: np.ndarray
-) -> list[list[float]]:
-    """For each order of the target, the mean score of every predictor over the folds.
+def verdict(chance: Chance, honest: np.ndarray, nothing: np.ndarray, problem: Problem) -> Verdict:
+    """Combines the permutation test with a t test over the folds.
 
     Args:
-      machines: of the folds.
+      chance: result of the permutation test.
+      honest: ``(F,)`` scores of the whole procedure on the folds of the first round.
+      nothing: ``(F,)`` scores there without any column.
+      problem: what is asked.
+    """
+    p_value = above_chance(honest, nothing, problem.share) if len(honest) else 1.0
+    better = chance.better or p_value < FOLDS_LEVEL
+    return Verdict(better, not better and chance.undecided, chance, p_value)
+
+
+def _permutations(chance: Chance) -> str:
+    if not chance.draws:
+        return "no permutation of the target was tested"
+    return (
+        f"p = {chance.p_value:.2g} ({chance.as_good} of {chance.draws} permuted targets are "
+        "predicted as well)"
+    )
+
+
+def _piece(
+    predictors: Callable[[], Sequence[_Predictors]], target: np.ndarray, orders: np.ndarray
+) -> dict[str, list[list[float]]]:
+    """The mean scores over the folds, M predictors for each of P orders of the target.
+
+    Args:
+      predictors: returns those of each fold.
       target: ``(N, C)``.
       orders: ``(P, N)``.
-
-    Returns:
-      ``P`` lists of M scores.
     """
-    scores = [_scores_of_fold(machine, target[orders]) for machine in machines]
-    return np.mean(scores, axis=0).tolist()
+    scores = [_scores_of_fold(fold_predictors, target[orders]) for fold_predictors in predictors()]
+    return {"scores": np.mean(scores, axis=0).tolist()}
 
 
-def _scores_of_fold(machine: _Machine, permuted: np.ndarray) -> np.ndarray:
+def _scores_of_fold(predictors: _Predictors, permuted: np.ndarray) -> np.ndarray:
     """``(P, M)``, from targets ``(P, N, C)``."""
     draws, _, outputs = permuted.shape
 
     def flat(rows: np.ndarray) -> np.ndarray:
         return permuted[:, rows].transpose(1, 0, 2).reshape(len(rows), -1)
 
-    train, test = flat(machine.fold.train), flat(machine.fold.test)
+    train, test = flat(predictors.fold.train), flat(predictors.fold.test)
     train = train - train.mean(axis=0)
-    predictions = [hat @ train for hat in machine.hats]
-    slopes = np.asarray(machine.train.T @ train)
-    predictions += [machine.test @ _largest(slopes, k) for k in _sizes(len(slopes))]
+    predictions = [hat @ train for hat in predictors.hats]
+    slopes = np.asarray(predictors.train.T @ train)
+    sizes = [size for size in _SIZES if size == 1 or size <= len(slopes) // 2]
+    predictions += [predictors.test @ _largest(slopes, size) for size in sizes]
     scores = [_correlation(prediction, test) for prediction in predictions]
     return np.stack([score.reshape(draws, outputs).mean(axis=1) for score in scores], axis=1)
 
 
 def _largest(slopes: np.ndarray, count: int) -> np.ndarray:
-    """``(D, P)`` with the largest ones of each column, the others 0."""
+    """``(D, P)`` with the largest absolute values of each column, the others set to 0."""
     if count >= len(slopes):
         return slopes
     size = np.abs(slopes)
@@ -185,19 +248,15 @@ def _largest(slopes: np.ndarray, count: int) -> np.ndarray:
     return np.where(size >= least, slopes, 0.0)
 
 
-def _sizes(columns: int) -> tuple[int, ...]:
-    return tuple(k for k in _SIZES if k == 1 or k <= columns // 2)
-
-
 def _correlation(prediction: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Of each of P columns of ``(n, P)``; 0 where one of the two is constant."""
+    """Correlation of each of the P columns ``(n, P)``; 0 where one of the two is constant."""
     prediction = prediction - prediction.mean(axis=0)
     truth = truth - truth.mean(axis=0)
     size = np.linalg.norm(prediction, axis=0) * np.linalg.norm(truth, axis=0)
     return (prediction * truth).sum(axis=0) / np.where(size > 1e-12, size, np.inf)
 
 
-def _machine(X: Columns, fold: Fold) -> _Machine:
+def _predictors(X: Columns, fold: Fold) -> _Predictors:
     train, test = X[fold.train], X[fold.test]
     gram, cross = densify(train @ train.T), densify(test @ train.T)
     squares = np.diag(gram)
@@ -210,7 +269,7 @@ def _machine(X: Columns, fold: Fold) -> _Machine:
         (np.exp(-distances / width), np.exp(-far / width)),
     )
     hats = [_hat(inner, outer, ridge) for inner, outer in kernels for ridge in _RIDGES]
-    return _Machine(fold, train, test, tuple(hats))
+    return _Predictors(fold, train, test, tuple(hats))
 
 
 def _hat(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray:
@@ -219,7 +278,7 @@ def _hat(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray:
 
 
 def _folds(problem: Problem, rows: np.ndarray) -> list[Fold]:
-    """Folds that know nothing of the target, so that it can be exchanged with its permutations."""
+    """Folds that do not depend on the target, so that it is exchangeable with its permutations."""
     if problem.ordered:
         splits = TimeSeriesSplit(min(_FOLDS, len(rows) // 2 - 1)).split(rows)
     elif problem.row_groups is not None:

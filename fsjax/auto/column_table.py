@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from fsjax.auto.partial_dependence import Curve
     from fsjax.auto.selection import Selection
 
-#: Rows that are open, rows of selected columns, and rows of columns that are not selected.
+#: Most rows that are shown unfolded, of selected columns, and of columns that are not selected.
 OPEN, SELECTED, OTHERS = 20, 300, 100
 
-#: Files of all columns that the page links to: of the selection, and of that without leaks.
+#: Files that the page links to: all columns of the selection, and of the one without leaks.
 FILE, WITHOUT_LEAKS = "columns.csv", "columns-without-leaks.csv"
 
-#: Class means, and correlated columns, that a row shows.
+#: Most class means, and most correlated columns, that a row shows.
 _MEANS, _ALIKE = 3, 3
 
 #: Pixels of a partial dependence curve.
 _WIDTH, _HEIGHT = 110, 32
 
-#: Heads by name; columns without any value are left out.
+#: Table headings by name; columns without any value are left out.
 _HEAD: Final = {
     "column": "column",
     "direction": "effect",
@@ -40,8 +40,8 @@ _HEAD: Final = {
     "curve": "partial dependence",
     "frequency": "selection frequency",
     "false_discovery_rate": "false discovery rate",
-    "p_value": "p",
-    "q_value": "q",
+    "p_value": "p-value",
+    "q_value": "q-value",
     "cost": "cost",
     "score": "importance",
     "alike": "correlated with",
@@ -67,7 +67,7 @@ COLUMN_STYLE: Final = """
 }
 """
 
-#: Without it the page is the same, with no search.
+#: The page works without it, but has no search.
 SEARCH_SCRIPT: Final = """
 <script>
 for (const part of document.querySelectorAll("section.search")) {
@@ -92,10 +92,10 @@ for (const part of document.querySelectorAll("section.search")) {
 
 
 def columns_section(selection: Selection, file: str = FILE) -> str:
-    """Selected columns, the first of them open; then the most important others, folded.
+    """Selected columns, the first of them unfolded; then the most important others, folded.
 
     Args:
-      selection: whose columns.
+      selection: the selection.
       file: name of the CSV file of all columns, beside the page.
     """
     table = _rows(selection)
@@ -130,7 +130,7 @@ def columns_section(selection: Selection, file: str = FILE) -> str:
 
 
 def _rows(selection: Selection) -> pd.DataFrame:
-    """Columns by importance with all that is known of them."""
+    """Columns by importance, with their effects and costs."""
     table = selection.table
     if selection.effects is not None:
         table = table.merge(selection.effects, on="column", how="left")
@@ -193,7 +193,7 @@ def _probability(value: float) -> str:
 
 
 def _direction(row: dict[str, Any]) -> str:
-    """The direction; below it the part of the column it is about, and means by class."""
+    """The direction; below it the part of the column that it describes, and means by class."""
     if not isinstance(row["direction"], str):
         return ""
     small = []
@@ -207,22 +207,22 @@ def _direction(row: dict[str, Any]) -> str:
 
 
 def _means(means: dict[str, float]) -> list[str]:
-    """Standardised class means, a line each; of many classes the largest and the smallest."""
+    """Standardised class means, one per line; of many classes the largest and the smallest."""
     ordered = sorted(means, key=lambda label: -means[label])
     lines = [f"{label} {_number(means[label], '+.2f')}" for label in ordered]
     return lines if len(lines) <= _MEANS else [lines[0], "...", lines[-1]]
 
 
 def _alike(text: str) -> str:
-    """Correlated columns, a line for each of the first."""
-    # A name may hold a comma; its correlation ends it.
+    """The first correlated columns, one per line."""
+    # Names may contain commas, so entries are split after their correlation.
     columns = text.replace("), ", ")\n").splitlines()
     more = [f"and {len(columns) - _ALIKE} more"] if len(columns) > _ALIKE else []
     return "<br>".join(html.escape(shorten(line, 40)) for line in [*columns[:_ALIKE], *more])
 
 
 def _span(table: pd.DataFrame) -> tuple[float, float]:
-    """The least and the largest prediction of all curves, which share an axis."""
+    """The smallest and the largest prediction of all curves, which share an axis."""
     drawn = [curve for curve in table.get("curve", ()) if _is_curve(curve)]
     if not drawn:
         return 0.0, 1.0
@@ -231,12 +231,12 @@ def _span(table: pd.DataFrame) -> tuple[float, float]:
 
 
 def _is_curve(value: object) -> TypeGuard[Curve]:
-    """Whether a cell holds a curve, not what pandas has for missing ones."""
+    """Whether a cell holds a curve, and not a missing value of pandas."""
     return isinstance(value, tuple)
 
 
 def _curve(curve: Curve, output: str, span: tuple[float, float]) -> str:
-    """A small picture, with the predictions at both ends below it."""
+    """A small picture of a curve, with the predictions at both ends below it."""
     low, high = span
     x, y = np.asarray(curve.values, float), np.asarray(curve.predictions, float)
     across = 2 + (x - x[0]) / max(x[-1] - x[0], 1e-300) * (_WIDTH - 4)
@@ -256,9 +256,9 @@ def _curve(curve: Curve, output: str, span: tuple[float, float]) -> str:
 
 
 def _legend(selection: Selection, table: pd.DataFrame, heads: Sequence[str]) -> dict[str, str]:
-    """What the columns of the table are, and how they were computed."""
+    """What the headings of the table mean, and how the values were computed."""
     facts, classes = selection.facts, selection.task == "classification"
-    test = "Kruskal and Wallis" if classes else "Spearman's rank correlation"
+    test = "Kruskal-Wallis test" if classes else "Spearman's rank correlation"
     low, high = _span(table)
     tested = facts["rows"]
     if selection.effects is not None:
@@ -267,23 +267,24 @@ def _legend(selection: Selection, table: pd.DataFrame, heads: Sequence[str]) -> 
     meanings = {
         "direction": "in which class the column is higher, with standardised means by class"
         if classes
-        else "how the target goes with the column",
+        else "how the target changes as the column increases",
         "auc": "area under the ROC curve of the column by itself, for the named class against the "
-        "rest: 0.5 is chance, 1 separates them",
+        "rest: 0.5 is chance, 1 is perfect separation",
         "difference": "largest minus smallest class mean, in standard deviations within classes",
         "correlation": "Spearman's rank correlation of the column with the target",
-        "slope": "change of the target for one standard deviation of the column",
-        "curve": "prediction of a random forest as this column changes and the others stay as they "
-        f"are; all curves share one axis, from {low:.3g} to {high:.3g}",
-        "frequency": f"stability selection: the share of {facts['halves']} complementary halves of "
-        "the rows that select the column",
+        "slope": "change of the target per standard deviation of the column",
+        "curve": "mean prediction of a random forest as this column changes and the others stay "
+        f"fixed; all curves share one axis, from {low:.3g} to {high:.3g}",
+        "frequency": f"stability selection: share of {facts['halves']} complementary halves of the "
+        "rows on which the column is selected",
         "score": "importance by the chosen method on all rows",
-        "false_discovery_rate": "estimated share of false ones among the columns that are at least "
-        "as important beside decoys (knockoffs of numeric columns, permuted copies of the others)",
-        "p_value": f"test of the column by itself ({test}){part}, with rows taken as independent",
+        "false_discovery_rate": "estimated share of false discoveries among the columns that gain "
+        "at least as much over their decoys (knockoffs of numeric columns, permuted copies of the "
+        "others)",
+        "p_value": f"of the column by itself ({test}){part}, assuming independent rows",
         "q_value": "false discovery rate by Benjamini and Hochberg over all "
         f"{facts['columns_offered']} columns",
-        "cost": "of the column, as given",
+        "cost": "cost of the column, as given",
         "alike": "columns that could replace it, with their absolute rank correlation",
     }
     return {_HEAD[name]: meanings[name] for name in heads if name in meanings}

@@ -1,7 +1,7 @@
-"""A table as people have it (text, dates, truth values, gaps) as numbers, column by column.
+"""Turns a table of text, dates, truth values and missing values into numbers, column by column.
 
-Each column of the table that is of use becomes a *unit*: one numeric column, or the several that
-stand for a category, a date, or a number with gaps. Units are selected as a whole.
+Each usable column of the table becomes a *unit*: one numeric column, or the several columns that
+encode a category, a date, or a number with missing values. Units are selected as a whole.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from fsjax.tables.checks import holds_numbers, name_some, one_value
 from fsjax.tables.columns import Columns
 from fsjax.tables.nullable import dense_column
 
-#: What ``impute`` may be.
+#: Allowed values of ``impute``.
 RULES = ("mean", "median")
 
-#: Categories of a text column that get a column of their own; the rest share one.
+#: Most columns that a categorical column becomes; its rarest categories share one.
 MAX_CATEGORIES = 20
 
-#: More different texts than this, in more than half of the rows, are no categories.
+#: More different texts than this, in more than half of the rows, are not categories.
 _MANY_TEXTS = 30
 
-#: Texts that stand for a missing value in a column of numbers; pandas knows the others.
-_GAPS = frozenset({"?", "-", "--", ".", "missing", "unknown"})
+#: Texts that stand for a missing value in a column of numbers, beside those that pandas knows.
+_MISSING = frozenset({"?", "-", "--", ".", "missing", "unknown"})
 
 _IDENTIFIER = re.compile(r"(^|[^a-z])(id|uuid|guid|index|idx|key|rowid|row|nr|no|number)([^a-z]|$)")
 
 
 class Note(NamedTuple):
-    """Something that was done with a column and that its owner should know.
+    """Something about a column that the user should know.
 
     Attributes:
-      column: its name.
+      column: name of the column.
       kind: ``constant``, ``identifier``, ``text``, ``duplicate``, ``empty``, ``leak``, ``date``,
         ``category``, ``missing``, ``number``, ``sentinel``, ``target``, ``file`` or ``order``; the
         first five are left out.
-      text: what was found, without the name.
+      text: what was done or noticed, without the name.
     """
 
     column: str
@@ -74,12 +74,12 @@ class Design:
 
     Attributes:
       X: ``(N, D)`` float64, NaN where a number is missing; of a sparse table CSR rows without
-        any, whose units are single columns.
-      names: D names, such as ``colour=red``.
+        missing values, whose units are single columns.
+      names: D names, for example ``colour=red``.
       groups: ``(D,)`` the unit of each column, numbered from 0 to G - 1 in order.
       units: G names, those of the columns of the table.
-      notes: what was done and found.
-      impute: what fills the gaps, computed from the training rows of each fold, or ``None``.
+      notes: what was done with columns, and noticed in them.
+      impute: statistic of the training rows that replaces missing values, or ``None``.
     """
 
     X: Columns
@@ -91,12 +91,12 @@ class Design:
 
     @property
     def num_units(self) -> int:
-        """G, how many there are to choose from."""
+        """G, the number of units to choose from."""
         return len(self.units)
 
     @property
     def indicators(self) -> np.ndarray:
-        """``(D,)`` bool, the columns that tell where values were missing."""
+        """``(D,)`` bool, the columns that indicate missing values."""
         return np.array(
             [
                 name == _indicator(self.units[unit])
@@ -120,15 +120,16 @@ class _Part(NamedTuple):
 def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
     """Turns the columns of a table into numbers.
 
-    Numbers and truth values stay one column; categories become one column each (all but one where
-    there are two, the rarest together beyond :data:`MAX_CATEGORIES`); dates become days since the
-    first, month, weekday and hour, as far as they vary. Columns that are constant, empty, the same
-    as an earlier one, free text, or a number or name for each row are left out, and said.
+    Numbers and truth values stay one column. A categorical column becomes one column per category,
+    or a single one for two categories; beyond :data:`MAX_CATEGORIES` the rarest share a column.
+    Dates become days since the first, month, weekday and hour, as far as these vary. Columns that
+    are constant, empty, the same as an earlier one, free text, or a number or name of each row are
+    left out, with a note.
 
     Args:
       frame: ``(N, columns)``.
       impute: ``'mean'`` or ``'median'`` of the training rows for missing numbers; each such unit
-        gets a column that tells where the gaps were. A missing category is a category.
+        gets a column that indicates where values were missing. A missing category is a category.
 
     Raises:
       ConfigError: for another ``impute``.
@@ -155,7 +156,7 @@ def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
         parts.append(part)
         units.append(name)
     check_some_left(parts, notes)
-    _check_gaps(parts, units, impute)
+    _check_missing(parts, units, impute)
     parts = [_with_indicator(part, unit, notes) for part, unit in zip(parts, units, strict=True)]
     return Design(
         X=np.concatenate([part.values for part in parts], axis=1),
@@ -168,7 +169,7 @@ def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raises DataError for names of columns that are there more than once."""
+    """Raises DataError for repeated names of columns."""
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise DataError(
@@ -178,10 +179,10 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def check_some_left(kept: Sized, notes: Sequence[Note]) -> None:
-    """Raises DataError, with what was found in some columns, if none is kept."""
+    """Raises DataError, with the reasons for the first columns, if none is kept."""
     if not len(kept):
-        told = "; ".join(f"{note.column!r} {note.text}" for note in notes[:5])
-        raise DataError(f"no column is left to choose from: {told or 'the table has none'}")
+        reasons = "; ".join(f"{note.column!r} {note.text}" for note in notes[:5])
+        raise DataError(f"no column is left to choose from: {reasons or 'the table has none'}")
 
 
 def design_of_array(X: np.ndarray, names: Sequence[str] | None, impute: str | None) -> Design:
@@ -191,22 +192,19 @@ def design_of_array(X: np.ndarray, names: Sequence[str] | None, impute: str | No
 
 
 def _part(name: str, column: pd.Series, notes: list[Note]) -> _Part | None:
-    """The unit of a column, or ``None`` with a note why there is none."""
+    """The unit of a column, or ``None`` with a note that says why."""
     if not column.notna().any():
         notes.append(Note(name, "empty", "has no value at all"))
         return None
     typed, remarks = _typed(column)
-    notes += [Note(name, "date" if _is_date(typed) else "number", remark) for remark in remarks]
+    is_date = is_datetime64_any_dtype(typed)
+    notes += [Note(name, "date" if is_date else "number", remark) for remark in remarks]
     if is_bool_dtype(typed) or is_numeric_dtype(typed):
         return _number_part(name, typed, notes)
     if typed.nunique(dropna=False) < 2:
         notes.append(Note(name, "constant", _one_value_only(typed.iloc[0])))
         return None
-    return (_date_part if _is_date(typed) else _category_part)(name, typed, notes)
-
-
-def _is_date(column: pd.Series) -> bool:
-    return is_datetime64_any_dtype(column)
+    return (_date_part if is_date else _category_part)(name, typed, notes)
 
 
 def _one_value_only(value: Any) -> str:
@@ -214,11 +212,11 @@ def _one_value_only(value: Any) -> str:
 
 
 def _typed(column: pd.Series) -> tuple[pd.Series, list[str]]:
-    """A column as numbers, truth values, dates or texts, and remarks on how it was read."""
+    """A column as numbers, truth values, dates or text, and remarks on how it was read."""
     column = dense_column(column)
     if is_timedelta64_dtype(column):
         return days_of(column), ["is a duration, taken as days"]
-    if holds_numbers(column) or _is_date(column):
+    if holds_numbers(column) or is_datetime64_any_dtype(column):
         return column, []
     return _read_text(column)
 
@@ -230,7 +228,7 @@ def _read_text(column: pd.Series) -> tuple[pd.Series, list[str]]:
     ):
         return column.astype(str).where(column.notna(), None), []
     text = column.astype(str).str.strip().where(column.notna(), None)
-    known = text[text.notna() & ~text.str.lower().isin(_GAPS)]
+    known = text[text.notna() & ~text.str.lower().isin(_MISSING)]
     if not len(known):
         return text, []
     distinct = known.drop_duplicates()
@@ -238,9 +236,9 @@ def _read_text(column: pd.Series) -> tuple[pd.Series, list[str]]:
     values: pd.Series | None = None
     if (numbers := read_numbers(distinct)) is not None:
         values, remarks = numbers.values, [numbers.remark]
-        gaps = int(text.notna().sum() - len(known))
-        if gaps:
-            remarks.append(f"has {gaps} texts such as '?' among its numbers, taken as missing")
+        missing = int(text.notna().sum() - len(known))
+        if missing:
+            remarks.append(f"has {missing} texts such as '?' among its numbers, taken as missing")
     elif (dates := read_dates(distinct)) is not None:
         values, remarks = dates.values, [dates.remark]
     elif (durations := read_durations(distinct)) is not None:
@@ -253,7 +251,7 @@ def _read_text(column: pd.Series) -> tuple[pd.Series, list[str]]:
     if unread > (1 - MOST_ARE_DATES) * len(known):
         return text, []
     if unread:
-        remarks.append(f"has {unread} texts that are no dates, taken as missing")
+        remarks.append(f"has {unread} texts that are not dates, taken as missing")
     return read.reindex(column.index), [remark for remark in remarks if remark]
 
 
@@ -262,8 +260,8 @@ def _number_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | Non
     infinite = int(np.isinf(values).sum())
     if infinite:
         raise DataError(
-            f"column {name!r} has {infinite} infinite values; replace them, or leave them empty "
-            "and choose how gaps are filled (impute='median')"
+            f"column {name!r} has {infinite} infinite values; replace them, or leave the cells "
+            "empty and choose how missing values are imputed (impute='median')"
         )
     known = values[~np.isnan(values)]
     if len(known) == len(values) and one_value(known.min(), known.max(), known.dtype):
@@ -278,40 +276,37 @@ def _number_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | Non
 
 
 def row_label(name: str, values: np.ndarray) -> str | None:
-    """How the numbers ``(N,)`` of a column name the rows, or ``None`` where they do not."""
+    """How the numbers ``(N,)`` of a column identify the rows, or ``None`` if they do not."""
     known = values[~np.isnan(values)]
-    whole, distinct = bool(np.all(known == np.round(known))), len(np.unique(known)) == len(values)
-    if not (whole and distinct and len(values) > 2):
+    integral = bool(np.all(known == np.round(known)))
+    if not integral or len(np.unique(known)) < len(values) or len(values) <= 2:
         return None
     if known.max() - known.min() == len(known) - 1:
         return "counts the rows"
-    return "has another whole number in every row" if _IDENTIFIER.search(name.lower()) else None
+    return "has a different whole number in every row" if _IDENTIFIER.search(name.lower()) else None
 
 
 def _category_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | None:
     text = column.astype(object).where(column.notna(), "(missing)").astype(str)
-    found, rows = text.nunique(), len(text)
-    if found == rows and rows > 2:
-        notes.append(Note(name, "identifier", "has another text in every row"))
+    count, rows = text.nunique(), len(text)
+    if count == rows and rows > 2:
+        notes.append(Note(name, "identifier", "has a different text in every row"))
         return None
-    if found > _MANY_TEXTS and found > rows / 2:
-        notes.append(Note(name, "text", f"is free text: {found} different ones in {rows} rows"))
+    if count > _MANY_TEXTS and count > rows / 2:
+        notes.append(Note(name, "text", f"is free text: {count} different texts in {rows} rows"))
         return None
     encoder = OneHotEncoder(
         drop="if_binary", max_categories=MAX_CATEGORIES, sparse_output=False, dtype=np.float64
     )
     values = encoder.fit_transform(text.to_numpy().reshape(-1, 1))
-    labels = [f"{name}={one}" for one in _categories(encoder, values.shape[1])]
-    rare = f", the {found - MAX_CATEGORIES + 1} rarest together" if found > MAX_CATEGORIES else ""
-    notes.append(Note(name, "category", f"has {found} categories{rare}"))
-    return _Part(values, labels)
-
-
-def _categories(encoder: OneHotEncoder, columns: int) -> list[str]:
-    prefix = "x0_"
-    names = [name.removeprefix(prefix) for name in encoder.get_feature_names_out()]
-    assert len(names) == columns
-    return ["(others)" if name == "infrequent_sklearn" else name for name in names]
+    categories = [label.removeprefix("x0_") for label in encoder.get_feature_names_out()]
+    names = [
+        f"{name}={'(others)' if category == 'infrequent_sklearn' else category}"
+        for category in categories
+    ]
+    rare = f", the {count - MAX_CATEGORIES + 1} rarest together" if count > MAX_CATEGORIES else ""
+    notes.append(Note(name, "category", f"has {count} categories{rare}"))
+    return _Part(values, names)
 
 
 def _date_part(name: str, column: pd.Series, notes: list[Note]) -> _Part:
@@ -323,7 +318,7 @@ def _date_part(name: str, column: pd.Series, notes: list[Note]) -> _Part:
         "weekday": dates.dt.day_of_week,
         "hour": dates.dt.hour,
     }
-    # One date and gaps: the days, all 0, stand for it beside the indicator of the gaps.
+    # With a single date and missing ones, the days are all 0, beside the indicator of missing ones.
     kept = {kind: values for kind, values in parts.items() if values.nunique() > 1} or {
         "days": parts["days"]
     }
@@ -335,16 +330,16 @@ def _date_part(name: str, column: pd.Series, notes: list[Note]) -> _Part:
     return _Part(np.stack(values, axis=1), [f"{name}: {kind}" for kind in kept])
 
 
-def _check_gaps(parts: Sequence[_Part], units: Sequence[str], impute: str | None) -> None:
-    """Raises DataError for missing numbers that nobody said how to fill."""
-    gaps = [int(np.isnan(part.values[:, 0]).sum()) for part in parts]
-    if impute is not None or not any(gaps):
+def _check_missing(parts: Sequence[_Part], units: Sequence[str], impute: str | None) -> None:
+    """Raises DataError for missing numbers if ``impute`` is not given."""
+    counts = [int(np.isnan(part.values[:, 0]).sum()) for part in parts]
+    if impute is not None or not any(counts):
         return
-    bad = [unit for unit, count in zip(units, gaps, strict=True) if count]
+    incomplete = [unit for unit, count in zip(units, counts, strict=True) if count]
     raise DataError(
-        f"{sum(gaps)} values are missing in {len(bad)} of {len(units)} columns: {name_some(bad)}; "
-        "choose how they are filled (impute='median', on the command line --impute=median), or "
-        "drop these columns or rows"
+        f"{sum(counts)} values are missing in {len(incomplete)} of {len(units)} columns: "
+        f"{name_some(incomplete)}; choose how they are imputed (impute='median', on the command "
+        "line --impute=median), or drop these columns or rows"
     )
 
 
@@ -360,5 +355,5 @@ def _with_indicator(part: _Part, unit: str, notes: list[Note]) -> _Part:
 
 
 def _indicator(unit: str) -> str:
-    """What the column is called that tells where values of a unit were missing."""
+    """Name of the column that indicates where values of a unit were missing."""
     return f"{unit} missing"

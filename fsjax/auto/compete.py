@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -22,11 +21,11 @@ from fsjax.auto.rule import CONSENSUS, Scores, levelled_means, paired_error
 #: What stands for all columns among the methods.
 ALL = "all"
 
-#: These are there for comparison whatever the time; without them there is no score.
+#: What every answer is compared with; they run first, and without them there are no scores.
 NEEDED = (ALL, "random", "univariate")
 
-#: Why a method did not take part.
-NO_TIME = "left out"
+#: How the reason begins if there was no time for a method.
+NO_TIME = "was not tried"
 
 #: Methods behind the best by this many standard errors of the difference sit out later rounds.
 _BEHIND = 2.0
@@ -34,13 +33,13 @@ _BEHIND = 2.0
 #: Share of the budget that a round of one simple method may take: it is made cheaper to fit.
 _SIMPLE_SHARE = 0.06
 
-#: The least effort of a simple method: what would still take too long is left out.
+#: The least effort of a simple method; if that would still take too long, it is left out.
 _LEAST_EFFORT = 0.1
 
 #: Units of a ranking that are kept for merging it with others.
 MERGED = 500
 
-#: Where the ledger keeps whose rankings the consensus merges.
+#: Key of the methods whose rankings the consensus merges.
 _MEMBERS = "consensus/members"
 
 #: Memory that prepared folds may take, in numbers.
@@ -50,12 +49,13 @@ _NUMBERS = 60_000_000
 class Contest:
     """Cross-validation of the contenders, piece by piece.
 
-    The pieces are in the ledger as ``fold/METHOD/ROUND/FOLD``.
+    A piece is one fold of one method: its scores by number of columns, its order of the units, and
+    the seconds that it took. The ledger keeps it as ``fold/METHOD/ROUND/FOLD``.
 
     Args:
       problem: what is asked, with its judge; ValueError without one.
-      ledger: of what is done.
-      clock: the time.
+      ledger: records finished work.
+      clock: the budget.
 
     Attributes:
       judge: that of the problem.
@@ -72,9 +72,15 @@ class Contest:
         self._prepared: dict[tuple[int, int], tuple[Part, Part]] = {}
         self._judged: dict[tuple[int, int, bytes], float] = {}
         self._compiled: set[str] = set()
+        self._pieces: dict[tuple[str, int, int], dict[str, Any]] = {}
+        for name in (ALL, *problem.methods):
+            for number, folds in enumerate(problem.rounds):
+                for place in range(len(folds)):
+                    if (key := _key(name, number, place)) in ledger:
+                        self._pieces[name, number, place] = ledger[key]
 
     def run_needed(self) -> None:
-        """What every answer is compared with, fold by fold, so that some folds are an answer."""
+        """Runs what every answer is compared with, fold by fold: a few folds are enough for one."""
         for place in range(self.problem.folds):
             for name in NEEDED:
                 if self.clock.left() <= self._need(name, 0, place):
@@ -82,61 +88,58 @@ class Contest:
                 self._run(name, 0, place)
 
     def run_simple(self, share: float) -> None:
-        """The first round of the simple methods, and of their consensus."""
+        """Runs the first round of the simple methods, and of their consensus."""
         for name in self.problem.methods:
             if name in SIMPLE and name not in NEEDED:
                 self._round(name, 0, share)
         if CONSENSUS in self.problem.methods and self.members():
-            # More of them may be done when it is started again; the consensus stays what it is.
+            # A run that is resumed may finish more of them; the consensus stays as it is.
             self.ledger.get(_MEMBERS, lambda: list(self.members()))
             self._round(CONSENSUS, 0, share)
 
     def run_networks(self, share: float) -> None:
-        """The first round of the library's methods."""
-        for name in self.problem.methods:
-            if name not in SIMPLE and name != CONSENSUS:
-                self._network_round(name, 0, share)
+        """Runs the first round of the library's methods."""
+        for name in filter(of_library, self.problem.methods):
+            self._round(name, 0, share)
 
     def run_further_rounds(self, share: float) -> None:
-        """New folds for the methods that may still win."""
+        """Runs new folds for the methods that may still win."""
         for number in range(1, len(self.problem.rounds)):
             for name in self._still_in():
-                network = name not in (ALL, CONSENSUS) and name not in SIMPLE
-                run = self._network_round if network else self._round
-                if not run(name, number, share):
+                if not self._round(name, number, share):
                     return
 
     def scores(self) -> dict[tuple[str, int], np.ndarray]:
         """Scores ``(F,)`` over the folds of all rounds, by method and size; NaN where none ran.
 
-        Methods that did not finish the first round are not among them, unless time was up before
-        the needed ones did: then all that ran on as many folds as these.
+        Methods that did not finish the first round are left out. If time was up before
+        :data:`NEEDED` finished it, only the folds that these share count, and the methods that ran
+        on all of these folds.
         """
-        problem, ledger = self.problem, self.ledger
+        problem, pieces = self.problem, self._pieces
         places = [(n, p) for n, folds in enumerate(problem.rounds) for p in range(len(folds))]
         least = sum(
-            all(_key(name, 0, p) in ledger for name in NEEDED) for p in range(problem.folds)
+            all((name, 0, place) in pieces for name in NEEDED) for place in range(problem.folds)
         )
         table: dict[tuple[str, int], np.ndarray] = {}
         for name in (ALL, *problem.methods):
-            if any(_key(name, 0, place) not in ledger for place in range(least)) or not least:
+            if any((name, 0, place) not in pieces for place in range(least)) or not least:
                 continue
             for index, (number, place) in enumerate(places):
-                key = _key(name, number, place)
-                if key not in ledger or (number == 0 and place >= least):
+                piece = pieces.get((name, number, place))
+                if piece is None or (number == 0 and place >= least):
                     continue
-                for size, score in ledger[key]["scores"].items():
+                for size, score in piece["scores"].items():
                     values = table.setdefault((name, int(size)), np.full(len(places), np.nan))
                     values[index] = np.nan if score is None else score
         return {key: values for key, values in table.items() if not np.isnan(values).all()}
 
     def costs(self) -> dict[tuple[str, int], float]:
         """Cost of the columns of each method and size, the mean over the first round of folds."""
-        problem, ledger = self.problem, self.ledger
+        problem = self.problem
         table: dict[tuple[str, int], list[float]] = {}
         for name in problem.methods:
-            for place in range(problem.folds):
-                piece = ledger[key] if (key := _key(name, 0, place)) in ledger else {"costs": {}}
+            for piece in self._first_round(name):
                 for size, cost in piece["costs"].items():
                     table.setdefault((name, int(size)), []).append(cost)
         total = problem.design.num_units if problem.costs is None else float(problem.costs.sum())
@@ -144,7 +147,7 @@ class Contest:
         return {**{key: float(np.mean(costs)) for key, costs in table.items()}, **everything}
 
     def chance_level(self) -> np.ndarray:
-        """``(F,)`` what is reached without any column, by fold."""
+        """``(F,)`` scores without any column, by fold."""
         problem = self.problem
         return np.array(
             [
@@ -155,25 +158,21 @@ class Contest:
         )
 
     def seconds_of(self, name: str) -> float:
-        """Seconds that a method takes to rank the training rows of a fold, as last seen."""
-        pieces = [
-            self.ledger[key]["seconds"] - self.ledger[key]["judging"]
-            for place in range(self.problem.folds)
-            if (key := _key(name, 0, place)) in self.ledger
-        ]
+        """Seconds that a method takes to rank the training rows of a fold, as measured."""
         if name == CONSENSUS:
             return sum(self.seconds_of(member) for member in self.members())
-        # The first one of a network compiles.
-        return float(np.median(pieces)) if pieces else 0.0
+        seconds = [piece["seconds"] - piece["judging"] for piece in self._first_round(name)]
+        # The median: the first fold of a network includes its compilation.
+        return float(np.median(seconds)) if seconds else 0.0
 
     def seconds_of_rankings(self, name: str, count: int) -> float:
-        """Seconds in which a method ranks the rows so many times: networks do so together."""
-        if name in SIMPLE or name == CONSENSUS:
-            return count * self.seconds_of(name)
-        return self._listed(name, count) * self._pace.of(name)
+        """Seconds that a method takes for ``count`` rankings, which networks train together."""
+        if of_library(name):
+            return self._listed(name, count) * self._pace.of(name)
+        return count * self.seconds_of(name)
 
     def effort(self, name: str) -> float:
-        """The effort in (0, 1] at which a simple method runs, kept so that it stays the same."""
+        """The effort in (0, 1] at which a simple method runs; a resumed run keeps it."""
         problem = self.problem
 
         def chosen() -> float:
@@ -189,83 +188,94 @@ class Contest:
         """The simple methods whose rankings the consensus merges."""
         if _MEMBERS in self.ledger:
             return tuple(self.ledger[_MEMBERS])
-        whole = [
+        folds = self.problem.folds
+        finished = [
             name
             for name in MEMBERS
-            if name in self.problem.methods
-            and all(_key(name, 0, place) in self.ledger for place in range(self.problem.folds))
+            if name in self.problem.methods and len(self._first_round(name)) == folds
         ]
-        return tuple(whole) if len(whole) > 1 else ()
+        return tuple(finished) if len(finished) > 1 else ()
+
+    def piece(self, name: str, number: int, place: int) -> dict[str, Any] | None:
+        """The piece of a method in a fold of a round, or None if it did not run."""
+        return self._pieces.get((name, number, place))
+
+    def _first_round(self, name: str) -> list[dict[str, Any]]:
+        """The finished pieces of a method in the first round, in the order of the folds."""
+        places = range(len(self.problem.rounds[0]))
+        pieces = (self._pieces.get((name, 0, place)) for place in places)
+        return [piece for piece in pieces if piece is not None]
 
     def _round(self, name: str, number: int, share: float) -> bool:
-        """The folds of a round; False where time ran out."""
-        problem, folds = self.problem, self.problem.rounds[number]
+        """Runs a round of a method; False if time ran out."""
         if name in self.left_out:
             return True
-        for place in range(len(folds)):
-            if _key(name, number, place) in self.ledger:
-                continue
-            rest = [self._need(name, number, later) for later in range(place, len(folds))]
-            # What cannot end in time is not begun, and what has begun may end.
-            need = sum(rest) if place == 0 else rest[0]
-            if need > self.clock.left(share):
-                if number == 0:
-                    needed = rounded(max(sum(rest), 1.0))
-                    self.left_out[name] = f"{NO_TIME}: about {needed} more were needed"
-                return False
-            self.clock.tell(
-                f"cross-validation, round {number + 1} of {len(problem.rounds)}: {name}, fold "
-                f"{place + 1} of {len(folds)}"
-            )
-            # A method that fails on this table is no reason to lose the others.
-            try:
-                self._run(name, number, place)
-            except (ValueError, np.linalg.LinAlgError) as error:
-                self.left_out[name] = _failure(error, number)
-                break
-        return True
-
-    def _network_round(self, name: str, number: int, share: float) -> bool:
-        """A round of a network, whose folds train together; False where time ran out."""
-        problem, folds = self.problem, self.problem.rounds[number]
-        keys = [_key(name, number, place) for place in range(len(folds))]
-        if name in self.left_out or all(key in self.ledger for key in keys):
-            return True
-        listed = self._listed(name, len(folds))
-        need = listed * self._pace.of(name) + len(folds) * self._judging()
-        if need > self.clock.left(share):
-            if number == 0:
-                self.left_out[name] = f"{NO_TIME}: about {rounded(need)} more were needed"
-            return False
-        self.clock.tell(f"cross-validation, round {number + 1} of {len(problem.rounds)}: {name}")
-        parts_of = [self._parts(number, place) for place in range(len(folds))]
-        start = time.monotonic()
-        # A method that fails on this table is no reason to lose the others.
+        run = self._run_together if of_library(name) else self._run_folds
+        # A method that fails on this table must not end the contest of the others.
         try:
-            rankings = library.rank_folds(
-                name,
-                [train for train, _ in parts_of],
-                problem.task,
-                problem.design.groups,
-                problem.sizes,
-                problem.seed,
-            )
+            missing = run(name, number, share)
         except (ValueError, np.linalg.LinAlgError) as error:
-            self.left_out[name] = _failure(error, number)
+            when = " in a later round" if number else ""
+            self.left_out[name] = f"failed{when}: {str(error).rstrip('.')}"
             return True
+        if missing is not None and number == 0:
+            self.left_out[name] = f"{NO_TIME}: about {rounded(missing)} more were needed"
+        return missing is None
+
+    def _run_folds(self, name: str, number: int, share: float) -> float | None:
+        """Runs the folds of a round one by one; returns the seconds that are missing, if any."""
+        folds = len(self.problem.rounds[number])
+        for place in range(folds):
+            if (name, number, place) in self._pieces:
+                continue
+            rest = [self._need(name, number, later) for later in range(place, folds)]
+            # A round starts only if all of it fits, and then goes on while the next fold fits.
+            if (sum(rest) if place == 0 else rest[0]) > self.clock.left(share):
+                return sum(rest)
+            self._tell(number, f"{name}, fold {place + 1} of {folds}")
+            self._run(name, number, place)
+        return None
+
+    def _run_together(self, name: str, number: int, share: float) -> float | None:
+        """Trains a network on all folds of a round; returns the seconds that are missing if any."""
+        problem, folds = self.problem, len(self.problem.rounds[number])
+        if all((name, number, place) in self._pieces for place in range(folds)):
+            return None
+        listed = self._listed(name, folds)
+        need = listed * self._pace.of(name) + folds * self._judging()
+        if need > self.clock.left(share):
+            return need
+        self._tell(number, name)
+        training_parts = [self._parts(number, place)[0] for place in range(folds)]
+        groups, sizes = problem.design.groups, problem.sizes
+        start = time.monotonic()
+        rankings = library.rank_folds(
+            name, training_parts, problem.task, groups, sizes, problem.seed
+        )
         seconds = time.monotonic() - start
         self._pace.record(name, listed, seconds)
         self._compiled.add(name)
         for place, ranking in enumerate(rankings):
-            piece = self._scored(number, place, with_kept(ranking, problem), seconds / len(folds))
-            self.ledger.get(keys[place], functools.partial(dict, piece))
-        return True
+            piece = self._scored(number, place, with_kept(ranking, problem), seconds / folds)
+            self._record(name, number, place, piece)
+        return None
+
+    def _tell(self, number: int, text: str) -> None:
+        rounds = len(self.problem.rounds)
+        self.clock.tell(f"cross-validation, round {number + 1} of {rounds}: {text}")
 
     def _run(self, name: str, number: int, place: int) -> dict[str, Any]:
-        return self.ledger.get(_key(name, number, place), lambda: self._fold(name, number, place))
+        """The piece of a method in a fold, computed if it is not there yet."""
+        if (name, number, place) not in self._pieces:
+            self._record(name, number, place, self._fold(name, number, place))
+        return self._pieces[name, number, place]
+
+    def _record(self, name: str, number: int, place: int, piece: dict[str, Any]) -> None:
+        kept = self.ledger.get(_key(name, number, place), lambda: piece)
+        self._pieces[name, number, place] = kept
 
     def _fold(self, name: str, number: int, place: int) -> dict[str, Any]:
-        """Selects on the training rows, judges on the test rows, for every size."""
+        """Selects on the training rows and scores on the test rows, for every size."""
         problem, start = self.problem, time.monotonic()
         train, test = self._parts(number, place)
         if name == ALL:
@@ -288,7 +298,7 @@ class Contest:
         return self._scored(number, place, ranking, time.monotonic() - start)
 
     def _scored(self, number: int, place: int, ranking: Ranking, seconds: float) -> dict[str, Any]:
-        """A ranking judged at every size, as JSON values."""
+        """The piece of a ranking, scored at every size, as JSON values."""
         start = time.monotonic()
         train, test = self._parts(number, place)
         scores = {
@@ -332,7 +342,7 @@ class Contest:
         return self._prepared[number, place]
 
     def _listed(self, name: str, folds: int = 1) -> float:
-        """Seconds of a ranking on an idle machine, by the tables of costs; of folds together."""
+        """Expected seconds of a ranking, or of several folds together, on an idle machine."""
         problem = self.problem
         rows, columns = len(problem.rounds[0][0].train), len(problem.design.names)
         if name in SIMPLE:
@@ -341,32 +351,27 @@ class Contest:
         return contenders.expected_seconds(name, rows, columns, folds, kept=name in self._compiled)
 
     def _judging(self) -> float:
-        """Seconds in which a fold of a method is judged, as last seen."""
+        """Seconds that the judge takes for a fold of a method, as measured."""
         seen = [
-            self.ledger[key]["judging"]
-            for name in self.problem.methods
-            for place in range(self.problem.folds)
-            if (key := _key(name, 0, place)) in self.ledger
+            piece["judging"] for name in self.problem.methods for piece in self._first_round(name)
         ]
-        # A single fold that had to wait says little.
+        # The median: a single fold may have had to wait for the processor.
         return float(np.median(seen[-5:])) if seen else 0.0
 
     def _need(self, name: str, number: int, place: int) -> float:
-        """Seconds that a fold should take here and now."""
-        if _key(name, number, place) in self.ledger:
+        """Expected seconds of a fold on this machine, as busy as it is now."""
+        if (name, number, place) in self._pieces:
             return 0.0
         if name == ALL:
-            before = [
-                key for p in range(self.problem.folds) if (key := _key(ALL, 0, p)) in self.ledger
-            ]
-            return float(np.median([self.ledger[key]["seconds"] for key in before] or [0.0]))
+            seconds = [piece["seconds"] for piece in self._first_round(ALL)]
+            return float(np.median(seconds or [0.0]))
         if name == CONSENSUS:
             members = sum(self._need(member, number, place) for member in self.members())
             return self._judging() + members
         return self._judging() + self._listed(name) * self._pace.of(name)
 
     def _still_in(self) -> Sequence[str]:
-        """Who takes part in later rounds: those that may still win."""
+        """The methods that may still win, and take part in later rounds."""
         scores: Scores = self.scores()
         allowed = {key: values for key, values in scores.items() if key[0] != "random"}
         if not allowed:
@@ -383,8 +388,13 @@ class Contest:
         kept = {key[0] for key in allowed if near(key)}
         if CONSENSUS in kept:
             kept.update(self.members())
-        # Those that are needed are for comparison, and they cost little.
+        # The needed ones stay for comparison; they cost little.
         return [name for name in (ALL, *self.problem.methods) if name in kept or name in NEEDED]
+
+
+def of_library(name: str) -> bool:
+    """Whether a contender is a method of the library, which ranks several folds as one program."""
+    return name not in SIMPLE and name not in (ALL, CONSENSUS)
 
 
 def rank(
@@ -402,8 +412,8 @@ def rank(
       problem: what is asked.
       name: of the method.
       part: prepared rows.
-      sizes: numbers of units that are wanted.
-      seed: of what is random in it.
+      sizes: numbers of units to select.
+      seed: of the random draws.
       effort: in (0, 1], of simple methods.
       groups: ``(D,)`` the unit of each column, where they are not those of the problem.
     """
@@ -412,7 +422,7 @@ def rank(
         scores = SIMPLE[name](part, problem.task, seed, effort)
         ranking = rank_units(scores, units, sizes)
     else:
-        ranking = library.rank(name, part, problem.task, units, sizes, seed)
+        (ranking,) = library.rank_folds(name, [part], problem.task, units, sizes, seed)
     return with_kept(ranking, problem) if groups is None else ranking
 
 
@@ -421,11 +431,6 @@ def _outputs(problem: Problem) -> int:
     if problem.task == "classification":
         return int(problem.y.max()) + 1
     return 1 if problem.y.ndim == 1 else problem.y.shape[1]
-
-
-def _failure(error: Exception, number: int) -> str:
-    """Why a method is left out that failed in a round."""
-    return f"failed{' in a later round' * bool(number)}: {str(error).rstrip('.')}"
 
 
 def _key(name: str, number: int, place: int) -> str:

@@ -1,4 +1,4 @@
-"""Which methods of the library compete on a table, in which order, and what they should cost."""
+"""Which methods of the library compete on a table, in which order, and their expected seconds."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from fsjax.auto.library import fits_task
+from fsjax.auto.library import MOST_COLUMNS, fits_task
 from fsjax.auto.network_training import BATCH_ROWS, MOST_ROWS, training_of
-from fsjax.auto.screening import MOST_COLUMNS
 from fsjax.methods import METHODS
 
-#: Most promising first. The figures behind the orders are in docs/selecting.md.
+#: Methods, most promising first; docs/selecting.md has the measurements behind the orders.
 _WIDE = ("binmask", "ip_cae", "entryprune", "lassonet", "icap", "l1_l21", "stg", "deep_lasso")
 _NARROW = ("icap", "l1_l21", "lassonet", "binmask", "deep_lasso", "entryprune", "ip_cae", "stg")
 
@@ -22,9 +21,9 @@ def contenders(rows: int, columns: int, task: str, sparse: bool) -> tuple[str, .
 
     Args:
       rows, columns: of the table.
-      task: the task; methods that it does not suit are left out.
-      sparse: whether the table is sparse. Networks train on the columns that screening keeps, made
-        dense, so that this leaves none out.
+      task: the task; methods that do not support it are left out.
+      sparse: whether the table is sparse; no method is left out for it, as networks train on the
+        columns that screening keeps, made dense.
     """
     names = _WIDE if columns > rows else _NARROW
     return tuple(name for name in names if fits_task(name, task))
@@ -35,11 +34,11 @@ class Cost(NamedTuple):
 
     Attributes:
       program: to compile and load the programs of the first training.
-      kept_program: the same where the compilation cache has them.
-      step: an optimiser step beside its products.
-      cell: a step, per cell (row of the batch times column).
-      column: a step, per column.
-      steps: that are needed as a rule, where the training ends by itself.
+      kept_program: to load them from the compilation cache.
+      step: per optimiser step, without matrix products.
+      cell: per step and cell (row of the batch times column).
+      column: per step and column.
+      steps: usual number of steps, if the training ends by itself.
     """
 
     program: float
@@ -64,7 +63,7 @@ COSTS: Mapping[str, Cost] = MappingProxyType(
     }
 )
 
-#: Of methods that were not measured: the dearest of those that were, for as many steps as any has.
+#: For methods that were not measured: the highest costs and the most steps of those that were.
 _MANY_STEPS = 3000
 _UNKNOWN = Cost(4.0, 1.5, 1e-3, 2.1e-8, steps=_MANY_STEPS)
 
@@ -77,15 +76,15 @@ def expected_seconds(
     effort: float = 1.0,
     kept: bool = False,
 ) -> float:
-    """CPU seconds that :func:`fsjax.auto.library.rank_folds` should take.
+    """Expected CPU seconds of :func:`fsjax.auto.library.rank_folds`.
 
     Args:
-      name: of a method; one that was not measured counts as dear.
+      name: of a method; one that was not measured counts as slow.
       rows: training rows of a fold.
-      columns: of the table.
-      folds: that train.
+      columns: number of columns of the table.
+      folds: number of folds that train.
       effort: share of the optimiser steps.
-      kept: whether the compilation cache has the programs, or this process has them already.
+      kept: whether the programs are in the compilation cache, or already in this process.
 
     Returns:
       Seconds on the machine of :data:`COSTS`; multiply by the pace of another one.

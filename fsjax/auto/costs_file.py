@@ -1,4 +1,4 @@
-"""The costs of columns from a file: a text table with the columns ``column`` and ``cost``."""
+"""Reads the costs of columns from a text table with the columns ``column`` and ``cost``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fsjax.errors import ConfigError, DataError
 from fsjax.readers.text import USUAL_SEPARATOR, open_text
 from fsjax.tables.checks import holds_numbers
 
-#: The columns that such a file has.
+#: Columns of the file.
 HEADER = ["column", "cost"]
 
 

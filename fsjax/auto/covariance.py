@@ -1,12 +1,12 @@
 """The covariance of the columns that knockoffs are drawn from.
 
 Two estimates compete. That of Ledoit and Wolf (2004) shrinks all correlations alike: of 200 columns
-in 500 rows, each correlated with the next at 0.6, it leaves 0.48. Knockoffs drawn from it tell less
-about the neighbours of their column than the column itself, and whatever scores columns one by one,
-such as a forest, then prefers useless columns beside a useful one to their knockoffs. A Gaussian
-graphical model keeps the covariances of neighbours as they are in the rows, and takes all others to
-follow from these; it does not suit columns that share a few common factors. The rows set aside tell
-which of the two is used.
+in 500 rows, each correlated with the next at 0.6, it leaves 0.48. Knockoffs drawn from it carry
+less information about the neighbours of their column than the column itself, so that a method that
+scores columns one by one, such as a forest, prefers useless columns beside a useful one to their
+knockoffs. A Gaussian graphical model keeps the covariances of neighbours as they are in the rows,
+and derives all others from these; it does not suit columns that share a few common factors. Held-
+out rows decide which of the two is used.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import numpy as np
 import scipy.linalg
 from sklearn.covariance import ledoit_wolf
 
-#: Fewer rows than this cannot be split to compare the estimates.
+#: Fewer rows than this are not split to compare the estimates.
 _FEWEST_ROWS = 20
 
-#: Neighbours of a column that are added one after another, at most; also a share of the rows.
+#: Most neighbours of a column, as a number and as a share of the rows.
 _MOST_NEIGHBOURS, _SHARE_OF_ROWS = 20, 0.1
 
-#: Rounds over all columns, at most, and the change of a covariance at which they end.
+#: Most rounds over all columns, and the change of a covariance below which they end.
 _ROUNDS, _TOLERANCE = 50, 1e-3
 
 
 def estimated_covariance(Z: np.ndarray) -> np.ndarray:
-    """The covariance ``(D, D)`` of standardised columns, whichever estimate predicts better.
+    """The covariance ``(D, D)`` of standardised columns, by whichever estimate predicts better.
 
-    Each estimate is made from one half of the rows and judged by the Gaussian likelihood of the
-    other half (a fixed random split); the better one is made again from all rows.
+    Each estimate is computed from one half of the rows and scored by the Gaussian likelihood of the
+    other half (a fixed random split); the better one is computed again from all rows.
 
     Args:
       Z: ``(N, D)``, mean 0 and deviation 1, or 0 throughout where a column is constant.
@@ -56,11 +56,11 @@ def shrunk_covariance(Z: np.ndarray) -> np.ndarray:
 def graph_covariance(Z: np.ndarray) -> np.ndarray:
     """Covariance ``(D, D)`` of a sparse Gaussian graphical model.
 
-    Neighbours are found column by column, by forward selection until what is left of a column has
-    no correlation above ``sqrt(2 log(D) / N)`` with any other. The covariances of all others
-    follow from those of neighbours by the regressions of Hastie, Tibshirani and Friedman ("The
-    Elements of Statistical Learning", algorithm 17.1), which may fail to give a positive definite
-    matrix where the neighbours are too many.
+    Neighbours are found column by column, by forward selection until the residual of a column has
+    no correlation above ``sqrt(2 log(D) / N)`` with any other. All other covariances follow from
+    those of neighbours by the regressions of Hastie, Tibshirani and Friedman ("The Elements of
+    Statistical Learning", algorithm 17.1). With too many neighbours the result may not be positive
+    definite.
     """
     rows, columns = Z.shape
     sample = Z.T @ Z / rows
@@ -85,7 +85,7 @@ def graph_covariance(Z: np.ndarray) -> np.ndarray:
 
 
 def _neighbours(sample: np.ndarray, rows: int) -> list[np.ndarray]:
-    """The neighbours of each column; whoever has a neighbour is also that one's neighbour."""
+    """The neighbours of each column; the relation is symmetric."""
     columns = len(sample)
     limit = np.sqrt(2.0 * np.log(columns) / rows)
     most = min(_MOST_NEIGHBOURS, int(_SHARE_OF_ROWS * rows))
@@ -108,12 +108,12 @@ def _neighbours(sample: np.ndarray, rows: int) -> list[np.ndarray]:
 
 
 def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """``matrix^-1 right``; columns that are copies of each other leave a matrix without inverse."""
+    """``matrix^-1 right``, with a small ridge: copies of a column make the matrix singular."""
     return np.linalg.solve(matrix + 1e-9 * np.eye(len(matrix)), right)
 
 
 def _factor(covariance: np.ndarray) -> np.ndarray | None:
-    """The lower Cholesky factor, or ``None`` of a matrix that is not positive definite."""
+    """The lower Cholesky factor, or ``None`` if the matrix is not positive definite."""
     try:
         return np.linalg.cholesky(covariance - 1e-6 * np.eye(len(covariance)))
     except np.linalg.LinAlgError:
@@ -121,7 +121,7 @@ def _factor(covariance: np.ndarray) -> np.ndarray | None:
 
 
 def _log_likelihood(covariance: np.ndarray, Z: np.ndarray) -> float:
-    """Mean Gaussian log-likelihood of rows, without its constant; -inf if there is no density."""
+    """Mean Gaussian log-likelihood of rows without its constant; -inf if not positive definite."""
     factor = _factor(covariance)
     if factor is None:
         return -np.inf

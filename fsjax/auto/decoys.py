@@ -1,9 +1,9 @@
-"""Knockoffs and permuted copies of columns, together "decoys": they cannot tell about the target.
+"""Decoys: knockoffs and permuted copies of columns, which carry no information of their own.
 
 Permuted copies keep the distribution of a column and lose its correlations with the others.
 Gaussian knockoffs (Candes et al. 2018, "Panning for gold", section 3) keep the correlations too: a
-column may be swapped for its knockoff without a change of mean and covariance, so that a useless
-column beside a useful one has a decoy that is as close to the useful one.
+column may be swapped with its knockoff without a change of mean and covariance, so that the decoy
+of a useless column is as correlated with a useful one as the column itself.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from sklearn.decomposition import PCA
 
 from fsjax.auto.covariance import estimated_covariance
 
-#: More columns than this get knockoffs from a model of common factors.
+#: With more columns than this, knockoffs come from a model of common factors.
 MAX_COVARIANCE = 2500
 
-#: Columns with at most this many different values get permuted copies: they are no normal scores.
+#: Columns with at most this many different values get permuted copies: normal scores do not suit
+#: them.
 MAX_DISTINCT = 10
 
-#: Share of the largest step that keeps the covariance of columns and knockoffs positive.
+#: Share of the largest step that leaves the covariance of columns and knockoffs positive definite.
 _SAFE = 0.98
 
-#: Common factors of a wide table, at most.
+#: Most common factors of a wide table.
 _FACTORS = 20
 
 
 def permuted(X: np.ndarray, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """``(N, D)`` with the rows of each group of columns in an order of its own."""
+    """A copy ``(N, D)`` in which the rows of each group of columns are permuted independently."""
     copy = X.copy()
     for group in np.unique(groups):
         columns = np.flatnonzero(groups == group)
@@ -41,10 +42,10 @@ def permuted(X: np.ndarray, groups: np.ndarray, rng: np.random.Generator) -> np.
 
 
 def decoy_columns(X: np.ndarray, groups: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
-    """What draws a decoy of each column of a dense table.
+    """A function that draws a decoy of each column of a dense table.
 
-    A column that is a group by itself and has more than :data:`MAX_DISTINCT` different values gets
-    a Gaussian knockoff. The columns of other groups get permuted copies, each group as a whole.
+    A column that is its own group and has more than :data:`MAX_DISTINCT` different values gets a
+    Gaussian knockoff. The columns of other groups get permuted copies, each group as a whole.
 
     Args:
       X: ``(N, D)`` finite numbers.
@@ -75,20 +76,20 @@ def knockoffs(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def knockoff_model(X: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
-    """What draws Gaussian knockoffs of a table, with the distribution of each column kept.
+    """A function that draws Gaussian knockoffs of a table and keeps each column's distribution.
 
-    The columns are brought to normal scores by their ranks, knockoffs are drawn there, and brought
-    back by the quantiles of the column (a Gaussian copula). The covariance is that of
-    :func:`fsjax.auto.covariance.estimated_covariance`; how far a knockoff may differ from its
-    column is in proportion to what the other columns leave unexplained of it. Tables of more than
-    :data:`MAX_COVARIANCE` columns take common factors and permuted residuals in place of the
+    The columns are transformed to normal scores by their ranks, knockoffs are drawn there, and
+    transformed back by the quantiles of the column (a Gaussian copula). The covariance is that of
+    :func:`fsjax.auto.covariance.estimated_covariance`; a knockoff may differ from its column in
+    proportion to the variance that the other columns leave unexplained. Tables of more than
+    :data:`MAX_COVARIANCE` columns use common factors and permuted residuals instead of the
     covariance (Fan et al. 2020, IPAD).
 
     Args:
       X: ``(N, D)`` finite numbers.
 
     Returns:
-      From a random generator to ``(N, D)``, each column holding values of the one it stands for.
+      From a random generator to ``(N, D)``; each column holds values of the original column.
     """
     scores = ndtri((rankdata(X, axis=0) - 0.5) / len(X))
     deviation = scores.std(axis=0)
@@ -104,7 +105,7 @@ def _by_covariance(Z: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]
     precision = np.linalg.inv(covariance)
     unexplained = 1.0 / np.diag(precision)
     root = 1.0 / np.sqrt(unexplained)
-    # The largest step t with 2 covariance - t diag(unexplained) positive.
+    # The largest step t with 2 covariance - t diag(unexplained) positive definite.
     largest = 2.0 * scipy.linalg.eigh(
         root[:, None] * covariance * root, eigvals_only=True, subset_by_index=(0, 0)
     )
@@ -124,6 +125,6 @@ def _by_factors(Z: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
 
 
 def _at_quantiles(ordered: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Values of columns, given in order, at the probabilities of normal scores."""
+    """Values of the sorted columns ``ordered`` at the probabilities of normal scores."""
     place = np.clip((ndtr(normal) * len(ordered)).astype(int), 0, len(ordered) - 1)
     return np.take_along_axis(ordered, place, axis=0)

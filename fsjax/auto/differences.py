@@ -1,4 +1,4 @@
-"""Paired comparisons over the same folds: differences of scores and what their intervals say."""
+"""Paired comparisons over the same folds: differences of scores, their intervals and verdicts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy import stats
 #: Confidence of the intervals.
 CONFIDENCE: Final = 0.95
 
-#: What an interval can say.
+#: Verdicts of an interval.
 BETTER, WORSE, ALIKE, UNCLEAR = "better", "worse", "as good", "no difference shown"
 
 
@@ -20,7 +20,7 @@ class Difference(NamedTuple):
     Attributes:
       mean: of the first minus the second, in units of the metric.
       low, high: its 95 % confidence interval; infinite with fewer than two folds.
-      folds: on which both ran.
+      folds: number of folds on which both ran.
     """
 
     mean: float
@@ -29,7 +29,7 @@ class Difference(NamedTuple):
     folds: int
 
     def verdict(self, margin: float) -> str:
-        """What the interval says of the first of the two: one of four constants of this module.
+        """What the interval shows about the first score: one of the four constants of this module.
 
         Args:
           margin: a difference that hardly matters, in units of the metric; infinite if unknown.
@@ -45,12 +45,9 @@ class Difference(NamedTuple):
 def interval(values: np.ndarray, share: float) -> tuple[float, float, float]:
     """Mean of scores or differences over folds, and its confidence interval.
 
-    The variance is that of Nadeau and Bengio (2003), which allows for folds that share their
-    training rows: ``(1 / F + share) * var``.
-
     Args:
       values: ``(F,)``; NaN where a fold did not run.
-      share: test rows for each training row.
+      share: test rows per training row, as for :func:`corrected_error`.
     """
     known = values[~np.isnan(values)]
     if not len(known):
@@ -58,9 +55,20 @@ def interval(values: np.ndarray, share: float) -> tuple[float, float, float]:
     mean = float(known.mean())
     if len(known) < 2:
         return mean, -np.inf, np.inf
-    error = np.sqrt((1.0 / len(known) + share) * known.var(ddof=1))
-    reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(known) - 1) * error)
+    reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(known) - 1) * corrected_error(known, share))
     return mean, mean - reach, mean + reach
+
+
+def corrected_error(values: np.ndarray, share: float) -> np.float64:
+    """Standard error of a mean over folds that share training rows (Nadeau and Bengio 2003).
+
+    The variance of the mean is ``(1 / F + share) * var``.
+
+    Args:
+      values: ``(F,)`` scores or differences, F at least 2, none missing.
+      share: test rows per training row.
+    """
+    return np.sqrt((1.0 / len(values) + share) * values.var(ddof=1))
 
 
 def difference(first: np.ndarray, second: np.ndarray, share: float) -> Difference:
@@ -70,19 +78,19 @@ def difference(first: np.ndarray, second: np.ndarray, share: float) -> Differenc
 
 
 def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:
-    """One-sided p-value of a cross-validated score being above what chance gives.
+    """One-sided p-value of the hypothesis that a cross-validated score is not above chance.
 
-    The t test of Nadeau and Bengio (2003), see :func:`interval`.
+    A t test with the error of :func:`corrected_error`.
 
     Args:
       scores: ``(F,)`` of folds; NaN where one did not run.
-      chance: ``(F,)`` what is reached there without any column.
-      share: test rows for each training row.
+      chance: ``(F,)`` scores there without any column.
+      share: test rows per training row.
     """
     gain = (scores - chance)[~np.isnan(scores - chance)]
     if len(gain) < 2:
         return 1.0
-    error = np.sqrt((1.0 / len(gain) + share) * gain.var(ddof=1))
+    error = corrected_error(gain, share)
     if error == 0:
         return 0.0 if gain.mean() > 0 else 1.0
     return float(stats.t.sf(gain.mean() / error, len(gain) - 1))

@@ -1,15 +1,15 @@
-"""How many of the columns are there by chance: columns against their decoys.
+"""Estimated false discovery rates of columns, by competition with their decoys.
 
-Each set of decoys joins the table once, and columns and decoys compete for importance. The
-statistic of a column is by how much it is more important than its decoy. A useless column and its
-decoy may be swapped, so that its statistic is as likely to be below ``-t`` as above ``t`` (Barber
-and Candes 2015), and the statistics below ``-t`` tell how many false ones to expect above ``t``.
-Several sets of decoys make this count finer than one, as a single filter has it, and steady; one is
-added to it, as in their "knockoff+", to which a single set comes down.
+Each set of decoys is appended to the table once, and columns and decoys compete for importance. The
+statistic of a column is its importance minus that of its decoy. A useless column and its decoy may
+be swapped, so that its statistic is as likely to be below ``-t`` as above ``t`` (Barber and Candes
+2015), and the number of statistics below ``-t`` estimates the number of false discoveries above
+``t``. Several sets of decoys make this count finer and more stable than one; one is added to it, as
+in their "knockoff+", which a single set amounts to.
 
-Differences, in place of the importance of columns against that of all decoys: where useless columns
-differ, as those beside useful ones do, each is measured by its own decoy. With a forest's
-importance on correlated columns that finds about twice as many of the useful ones at a rate of 0.1.
+A column is compared with its own decoy, not with all decoys, because useless columns differ: those
+that are correlated with useful ones are more important than others. With a forest's importance on
+correlated columns this finds about twice as many of the useful ones at a rate of 0.1.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import hstack
 
-from fsjax.auto.columns import Design
+from fsjax.auto.compete import of_library
 from fsjax.auto.decoys import decoy_columns
-from fsjax.auto.rankers import SIMPLE, rank_units
+from fsjax.auto.rankers import rank_units
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.stacked_fits import scores_of_tables
 from fsjax.method import Method
@@ -31,23 +31,23 @@ from fsjax.tables import columns as sparse
 from fsjax.tables.base import as_table
 from fsjax.tables.columns import Columns
 
-#: What stands for :func:`network_scores` among the statistics.
+#: Name of :func:`network_scores` among the statistics.
 NETWORK = "network"
 
-#: Draws of decoys that the network is trained beside: its least selection is one column at 0.1.
+#: Sets of decoys for the network: with ten, the smallest selection at a rate of 0.1 is one column.
 NETWORK_SETS = 10
 
-#: Epochs of the network up to so many rows; fewer for more rows.
+#: Epochs of the network for up to so many rows, and the fewest epochs, for more rows.
 _EPOCHS, _ROWS, _FEWEST_EPOCHS = 60, 1000, 10
 
 
 class Statistics(NamedTuple):
-    """What the false discovery rate is estimated from, for pictures.
+    """The statistics from which false discovery rates are estimated, for pictures.
 
     Attributes:
       gains: ``(G,)`` importance of a unit minus that of its decoy, the mean over the sets.
-      decoy_gains: ``(M, G)`` importance of the decoy minus that of its unit, set by set.
-      threshold: the least gain that is selected; infinite where none is.
+      decoy_gains: ``(M, G)`` importance of the decoy minus that of its unit, for each set.
+      threshold: the smallest gain that is selected; infinite if none is.
     """
 
     gains: np.ndarray
@@ -56,15 +56,15 @@ class Statistics(NamedTuple):
 
 
 def decoy_statistic(means: Mapping[str, float], least: float, dense: bool) -> str:
-    """The method whose importance competes with decoys.
+    """The method whose importance is compared between columns and decoys.
 
-    The path of Lasso, unless it predicts worse than others; then a forest, unless it predicts worse
-    too; then the network, if a network is among those that predict better.
+    The Lasso path, unless it predicts worse than the best method; then a forest, unless it predicts
+    worse too; then the network, if a network is among the methods that do not.
 
     Args:
       means: best mean score of each method, larger is better.
-      least: the least mean score that is not worse than the best.
-      dense: whether the table is dense, as the network needs it.
+      least: the smallest mean score that is not worse than the best.
+      dense: whether the table is dense, which the network needs.
 
     Returns:
       ``l1``, ``forest`` or :data:`NETWORK`.
@@ -77,16 +77,14 @@ def decoy_statistic(means: Mapping[str, float], least: float, dense: bool) -> st
 
 
 def is_network(name: str) -> bool:
-    """Whether a contender is a method of the library that trains, and not a filter."""
-    if name in SIMPLE or name in ("all", "consensus"):
-        return False
-    return get_method(name)().loss is not None
+    """Whether a contender is a method of the library that trains a network, and not a filter."""
+    return of_library(name) and get_method(name)().loss is not None
 
 
 def pair_network() -> Method:
-    """The network whose attribution competes with decoys: small, and with few weights left.
+    """The network whose attributions are compared between columns and decoys: small and sparse.
 
-    Its L1 penalty is what finds columns that matter only together among hundreds of others.
+    Its L1 penalty finds columns that matter only together among hundreds of others.
     """
     return get_method("neural_network")(
         rank_by="attribution",
@@ -108,10 +106,10 @@ def network_scores(
     num_sets: int = NETWORK_SETS,
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Importance of units and decoys by :func:`pair_network`, all sets in one program.
+    """Importance of units and decoys by :func:`pair_network`, all sets trained as one program.
 
-    A fifth of the rows tells which epoch is kept: of five sines among 50 columns, training to the
-    last epoch finds a quarter at a rate of 0.1, and this all of them.
+    A fifth of the rows validates and decides which epoch is kept: with five sines among 50 columns,
+    the last epoch finds a quarter of them at a rate of 0.1, and the best one all of them.
 
     Args:
       part: dense rows and their target.
@@ -122,7 +120,7 @@ def network_scores(
       seed: of the decoys and the trainings.
 
     Returns:
-      ``(M, G)`` of the units and ``(M, G)`` of their decoys. A unit counts by its best column.
+      ``(M, G)`` of the units and ``(M, G)`` of their decoys, each that of its best column.
     """
     drawn = [draw(np.random.default_rng((seed, 11, number))) for number in range(num_sets)]
     epochs = max(_FEWEST_EPOCHS, min(_EPOCHS, _EPOCHS * _ROWS // len(part.y)))
@@ -144,33 +142,37 @@ def network_scores(
 
 
 def decoy_model(
-    X: Columns, design: Design
+    X: Columns, groups: np.ndarray
 ) -> Callable[[np.random.Generator], tuple[Columns, np.ndarray]]:
-    """What draws a decoy of each column of ``(N, D)`` rows.
+    """A function that draws a table of the columns ``(N, D)`` and a decoy of each.
 
-    Units of one numeric column get Gaussian knockoffs, the others, and the columns of a sparse
-    table, copies with permuted rows. Which of a column and its decoy stands among the first D is
-    drawn at random, so that nothing can depend on the position.
+    Units of one numeric column get Gaussian knockoffs; the others, and the columns of a sparse
+    table, get copies with permuted rows. Whether a column or its decoy is among the first D is
+    drawn at random, so that no result depends on the position.
+
+    Args:
+      X: the columns, dense or sparse.
+      groups: ``(D,)`` the unit of each column, from 0 to G - 1.
 
     Returns:
-      From a random generator to the columns and their decoys, ``(N, 2 D)``, and the units
-      ``(2 D,)`` of these, those of decoys from G on.
+      From a random generator to the columns and their decoys, ``(N, 2 D)``, and their units
+      ``(2 D,)``, those of decoys from G on.
     """
-    draw = None if as_table(X).sparse else decoy_columns(X, design.groups)
+    draw = None if as_table(X).sparse else decoy_columns(X, groups)
+    both_groups = np.concatenate([groups, groups + groups.max() + 1])
 
     def both(rng: np.random.Generator) -> tuple[Columns, np.ndarray]:
-        # Normal scores would fill the zeros of a sparse table.
+        # Knockoffs of a sparse table would be dense.
         copy = sparse.permuted(X, rng) if draw is None else draw(rng)
         order = swapped(rng.random((X.shape[1],)) < 0.5)
-        groups = np.concatenate([design.groups, design.groups + design.num_units])
         joined = np.hstack([X, copy]) if draw is not None else hstack([X, copy], format="csr")
-        return joined[:, order], groups[order]
+        return joined[:, order], both_groups[order]
 
     return both
 
 
 def swapped(swap: np.ndarray) -> np.ndarray:
-    """The order ``(2 D,)`` of D columns and their decoys that swaps the pairs ``(D,)`` bool.
+    """The order ``(2 D,)`` of D columns and their decoys in which some pairs ``(D,)`` are swapped.
 
     It is its own inverse.
     """
@@ -179,7 +181,7 @@ def swapped(swap: np.ndarray) -> np.ndarray:
 
 
 def false_discovery_rates(scores: np.ndarray, decoys: np.ndarray) -> np.ndarray:
-    """Estimated share of false ones among the units that gain at least as much as each.
+    """Estimated share of false discoveries among the units that gain at least as much as each.
 
     Args:
       scores: ``(M, G)`` importance of the units beside each of M sets of decoys.
@@ -187,7 +189,7 @@ def false_discovery_rates(scores: np.ndarray, decoys: np.ndarray) -> np.ndarray:
 
     Returns:
       ``(G,)`` in [0, 1]; 1 for units that are on average not more important than their decoys.
-      NaN, which is not known, without any set.
+      NaN, not known, without any set.
     """
     sets, units = scores.shape
     if not sets:
@@ -195,7 +197,7 @@ def false_discovery_rates(scores: np.ndarray, decoys: np.ndarray) -> np.ndarray:
     gains, decoy_gains = (scores - decoys).mean(axis=0), np.sort((decoys - scores).ravel())
     order = np.argsort(-gains, kind="stable")
     ranked = gains[order]
-    # Of equal ones, decoys count and columns too.
+    # Ties count, of decoys as of columns.
     above = len(decoy_gains) - np.searchsorted(decoy_gains, ranked, side="left")
     selected = np.searchsorted(-ranked, -ranked, side="right")
     share = (above + 1.0) / sets / selected
@@ -205,12 +207,12 @@ def false_discovery_rates(scores: np.ndarray, decoys: np.ndarray) -> np.ndarray:
 
 
 def statistics(scores: np.ndarray, decoys: np.ndarray, rate: float) -> Statistics:
-    """The statistics behind :func:`false_discovery_rates`, of the same arguments.
+    """The statistics behind :func:`false_discovery_rates`, from the same arguments.
 
     Args:
       scores: ``(M, G)``, M at least 1.
       decoys: ``(M, G)``.
-      rate: false discovery rate that the selected units keep.
+      rate: largest false discovery rate of the selected units.
     """
     gains = (scores - decoys).mean(axis=0)
     selected = false_discovery_rates(scores, decoys) <= rate

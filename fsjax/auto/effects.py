@@ -1,6 +1,6 @@
-"""What the columns of a selection do: direction, size of the effect, p and q values, likeness.
+"""Effects of single columns: direction, size, p and q values, and correlations with each other.
 
-All of it describes single columns on the rows of the table; none of it takes part in the selection.
+They describe the columns on the rows of the table and take no part in the selection.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from fsjax.auto.univariate_tests import (
 from fsjax.tables.columns import cells_per_row, densify
 from fsjax.tasks import TABLE
 
-#: Units whose direction and size of effect are described, those with a curve, and those whose
-#: correlations are shown: the most important ones.
+#: Numbers of units, the most important ones, whose direction and size of effect are described, that
+#: have a curve, and whose correlations are shown.
 DESCRIBED, WITH_CURVE, COMPARED = 200, 20, 25
 
-#: Numbers that the tests may rank, and the fewest and the most rows that they draw.
+#: Most values that the tests rank, and the fewest and the most rows that they draw.
 _CELLS, _FEWEST, _MOST = 4_000_000, 2_000, 200_000
 
-#: Rows that the effects of the described units are computed from.
+#: Rows from which the effects of the described units are computed.
 _ROWS = 10_000
 
-#: Rows of each class that are always drawn, as far as there are some.
+#: Rows of each class that are always drawn, as far as there are so many.
 _OF_CLASS = 50
 
-#: Outputs with a forest of their own.
+#: Most outputs with a forest of their own.
 _FORESTS = 6
 
 
@@ -57,31 +57,30 @@ def effects(
     """Direction, size and evidence of the effect of each unit by itself.
 
     A unit of several columns (a category, a date, a number with missing values) is described by the
-    column with the smallest p value. Large tables are described on a random part of their rows.
+    column with the smallest p-value. Large tables are described on a random sample of their rows.
 
     Args:
       design: the columns.
-      y: the target, as the task has it: classes from 0, ``(N,)`` or ``(N, C)`` numbers, or time and
-        event.
-      task: what y is.
+      y: the target: classes from 0, ``(N,)`` or ``(N, C)`` numbers, or time and event.
+      task: the task of y.
       order: units by importance, the best first; the first :data:`DESCRIBED` are described.
       names: of the classes, or of several outputs; by default their numbers.
-      selected: so many of the first units predict together for the partial dependence curves; the
-        first :data:`WITH_CURVE` at most, the others have none.
+      selected: number of first units that have partial dependence curves, from a forest that sees
+        these units only; at most :data:`WITH_CURVE`.
       seed: of the drawn rows.
 
     Returns:
-      A row for each unit of ``order``: ``column`` its name; ``p_value``, and ``q_value`` over all
-      units of the design; ``part`` the described column; ``direction`` in words; for classes
+      A row for each unit of ``order``: ``column``, its name; ``p_value``, and ``q_value`` over all
+      units of the design; ``part``, the described column; ``direction`` in words; for classes
       ``auc`` (0.5 to 1, of the class in ``direction`` against the rest), ``difference`` (largest
-      minus smallest class mean, in deviations within classes) and ``means`` (standardised mean by
-      class name); for other tasks ``correlation`` (of ranks) and ``slope`` (of the target, for one
-      standard deviation of the column); ``curve`` and ``curve_of`` (what it predicts). Empty, NaN
-      or ``None`` where not described. ``attrs["rows"]`` is the number of tested rows.
+      minus smallest class mean, in standard deviations within classes) and ``means`` (standardised
+      mean by class name); for other tasks ``correlation`` (of ranks) and ``slope`` (of the target,
+      per standard deviation of the column); ``curve`` and ``curve_of`` (what it predicts). Empty,
+      NaN or ``None`` where not described. ``attrs["rows"]`` is the number of tested rows.
     """
     order = np.asarray(order, int)
     if task == "classification":
-        # Classes whose rows were all set aside have no place among the others.
+        # Renumbers the classes if some have no rows here.
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) <= classes[-1]:
             kept = [str(label) if names is None else names[label] for label in classes.tolist()]
@@ -101,10 +100,10 @@ def effects(
     association = tests.association[:, columns]
     outputs_named = range(len(tests.association)) if names is None else names
     labels = [_label(name, task) for name in outputs_named]
-    few = drawn_rows(part.y, task, _ROWS, seed)
-    (X,) = standardise(densify(part.X[few][:, columns]))
+    rows = drawn_rows(part.y, task, _ROWS, seed)
+    (X,) = standardise(densify(part.X[rows][:, columns]))
     describe = _by_class if task == "classification" else _by_number
-    described, outputs = describe(X, part.y[few], task, association, labels)
+    described, outputs = describe(X, part.y[rows], task, association, labels)
     described.insert(0, "part", [design.names[column] for column in columns])
     drawn = min(selected, WITH_CURVE)
     curves = _curves(design, y, task, columns[:drawn], outputs[:drawn], seed)
@@ -129,13 +128,13 @@ def likeness(
 
     Args:
       design: the columns.
-      y, task: the target, which the drawn rows keep in proportion.
-      order: units, such as the selected ones, the most important first.
+      y, task: the target, whose classes keep their proportions in the drawn rows.
+      order: units, the most important first.
       seed: of the drawn rows.
 
     Returns:
-      ``(k, k)`` in [0, 1] with the names of the units on both sides; units of several columns are
-      as correlated as any two of their columns.
+      ``(k, k)`` in [0, 1] with the names of the units on both sides; of units of several columns
+      the largest correlation counts.
     """
     units = np.asarray(order, int)[:COMPARED]
     columns = np.concatenate([design.columns_of([unit]) for unit in units])
@@ -154,12 +153,12 @@ def likeness(
 
 
 def drawn_rows(y: np.ndarray, task: str, most: int, seed: int) -> np.ndarray:
-    """At most about ``most`` rows, ascending, drawn at random; rare classes keep 50 rows at least.
+    """About ``most`` rows at most, ascending, drawn at random; rare classes keep at least 50 rows.
 
     Args:
       y: ``(N,)`` or ``(N, C)``.
-      task: what y is.
-      most: all rows where there are no more than this.
+      task: the task of y.
+      most: number of rows; all rows are kept if there are no more.
       seed: of the draw.
     """
     if len(y) <= most:
@@ -177,7 +176,7 @@ def _tested_rows(design: Design) -> int:
 
 
 def _strongest(design: Design, unit: int, tests: ColumnTests) -> int:
-    """The column of a unit with the smallest p value; of equal ones the most associated."""
+    """The column of a unit with the smallest p-value; of equal ones the most associated."""
     columns = design.columns_of([unit])
     spread = np.ptp(tests.association[:, columns], axis=0)
     size = np.abs(tests.association[:, columns]).max(axis=0) + spread
@@ -251,14 +250,14 @@ def _by_number(
 
 
 def outputs_of(y: np.ndarray, task: str) -> np.ndarray:
-    """``(N, C)`` numbers in their own unit; of times and events the martingale residuals."""
+    """Outputs ``(N, C)`` in their own unit; for survival the martingale residuals."""
     return (
         targets(y, task, split=False)[0][:, None] if task == "survival" else y.reshape(len(y), -1)
     )
 
 
 def _label(name: object, task: str) -> str:
-    """A class or an output in words: ``class 1``, ``malignant``."""
+    """Name of a class or an output in sentences: ``class 1``, ``malignant``."""
     text = str(name)
     return f"class {text}" if task == "classification" and text.isdigit() else text
 
@@ -274,9 +273,9 @@ def _output_name(task: str, names: Sequence[str], output: int) -> str:
 def _curves(
     design: Design, y: np.ndarray, task: str, columns: np.ndarray, outputs: np.ndarray, seed: int
 ) -> list[Curve | None]:
-    """Partial dependence of the outputs ``(n,)`` on the columns ``(n,)``, side by side in a forest.
+    """Partial dependence of the outputs ``(n,)`` on the columns ``(n,)``, a forest for each output.
 
-    Where there are many classes, some columns have none.
+    With more than :data:`_FORESTS` outputs, some columns have no curve.
     """
     rows = drawn_rows(y, task, partial_dependence.ROWS, seed)
     X = densify(design.X[rows][:, columns])

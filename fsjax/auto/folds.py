@@ -1,4 +1,4 @@
-"""Which rows teach and which judge: cross-validation and halves that suit the table."""
+"""Training and test rows: cross-validation, complementary halves, and groups of rows."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from fsjax.auto.preparation import Fold
-from fsjax.auto.row_groups import group_numbers
-from fsjax.errors import DataError
+from fsjax.errors import ConfigError, DataError
 from fsjax.tasks import TABLE
 
-#: Folds of a round, as a rule; rows of a fold, where there are few; and the fewest rows in all.
+#: Most folds of a round, fewest rows per fold, and fewest rows in all.
 FOLDS, _FOLD_ROWS, _LEAST_ROWS = 5, 3, 4
 
-#: The fewest rows of a series: three blocks of two.
+#: Fewest rows of a series: three blocks of two.
 _LEAST_SERIES = 6
 
-#: Rounds of new folds by the number of rows: few rows make single rounds noisy.
+#: Number of rounds below some numbers of rows: with few rows, a single round is noisy.
 _ROUNDS = ((150, 4), (1500, 2))
 
-#: Groups beyond which folds are even enough without a search for the best balance of classes.
+#: With more groups than this, folds are balanced enough without a search for the best balance.
 _MANY_GROUPS = 2000
 
-#: Rows of a class, so that several of them teach in each fold; and the fewest with which one
-#: teaches and another judges.
+#: Rows that a class needs so that several are training rows in each fold, and the fewest that leave
+#: one for training and one for testing.
 _CLASS_ROWS, _LEAST_CLASS_ROWS = 3, 2
 
-#: Pairs of neighbouring blocks that halves of a series consist of.
+#: Pairs of neighbouring blocks into which a series is split for its halves.
 _BLOCK_PAIRS = 5
 
 
 class CommonClasses(NamedTuple):
-    """Which rows belong to classes that are frequent enough for cross-validation.
+    """Rows of the classes that are frequent enough for cross-validation.
 
     Attributes:
-      rows: ``(N,)`` bool, those to keep.
+      rows: ``(N,)`` bool, the rows to keep.
       rare: the other classes, as they are in y.
     """
 
@@ -46,13 +46,41 @@ class CommonClasses(NamedTuple):
     rare: tuple[int, ...]
 
 
+def group_numbers(
+    row_groups: Sequence | np.ndarray | None, rows: int, ordered: bool = False
+) -> np.ndarray:
+    """The group of each row, ``(N,)`` from 0 in order of appearance.
+
+    A row whose label is missing is a group of its own, and so is each row without ``row_groups``.
+
+    Args:
+      row_groups: ``(N,)`` labels of any kind, for example patients, or None.
+      rows: N.
+      ordered: whether the rows are in order of time.
+
+    Raises:
+      ConfigError: for labels that do not fit the rows, or together with ``ordered``.
+    """
+    if row_groups is None:
+        return np.arange(rows)
+    if ordered:
+        raise ConfigError("choose either groups of rows or the order of time, not both")
+    shape = np.shape(row_groups)
+    if shape != (rows,):
+        raise ConfigError(f"row_groups has shape {shape}; give a label for each of the {rows} rows")
+    numbers = pd.factorize(pd.Series(row_groups))[0]
+    missing = numbers < 0
+    numbers[missing] = numbers.max() + 1 + np.arange(missing.sum())
+    return numbers
+
+
 def common_classes(
     y: np.ndarray, task: str, row_groups: Sequence | np.ndarray | None = None
 ) -> CommonClasses:
-    """Tells rows of classes that are too rare to be learned in one fold and judged in another.
+    """Finds classes that are too rare to have both training and test rows.
 
-    A class needs 3 rows (2, where fewer than two classes have 3) in at least 2 groups of rows.
-    Targets of other tasks have no classes, and all of their rows are kept.
+    A class needs 3 rows (2, if fewer than two classes have 3) in at least 2 groups of rows. For
+    tasks without classes, all rows are kept.
     """
     if not TABLE[task].classes:
         return CommonClasses(np.ones(len(y), bool), ())
@@ -74,16 +102,16 @@ def rounds_of(
 ) -> list[list[Fold]]:
     """Rounds of cross-validation, all of the same number of folds.
 
-    In each round every row judges once, but the first ones of a series and those of folds whose
-    training rows share one target. Neighbouring folds whose test rows share one target are merged.
+    In each round every row is a test row once, except the first rows of a series and the rows of
+    folds whose training rows share one target. Folds whose test rows share one target are merged
+    with others.
 
     Args:
       y: ``(N,)`` or ``(N, C)`` target; :func:`common_classes` removes classes that are too rare.
       task: classes are spread evenly over the folds.
       seed: of the shuffling.
-      row_groups: ``(N,)`` labels of rows that belong together, such as patients: they stay on one
-        side of every split.
-      ordered: whether the rows are in order of time: earlier rows teach, later ones judge.
+      row_groups: ``(N,)`` labels of rows that stay on one side of every split, such as patients.
+      ordered: whether the rows are in order of time: earlier rows train, later ones test.
 
     Raises:
       ConfigError: for groups that do not fit, or together with ``ordered``.
@@ -116,8 +144,8 @@ def halves(
 ) -> list[np.ndarray]:
     """The rows of two complementary halves, ascending; arguments as :func:`rounds_of`.
 
-    Groups stay whole. Halves of a series consist of blocks: of each two neighbouring blocks, one
-    half has the first, and the other half the second.
+    Groups stay whole. A series is split into pairs of neighbouring blocks, and each half gets one
+    block of every pair.
     """
     groups = group_numbers(row_groups, len(y), ordered)
     if not ordered:
@@ -134,7 +162,7 @@ def halves(
 
 
 def _number_of_folds(y: np.ndarray, task: str, groups: np.ndarray) -> int:
-    """As many as the rows allow, so that each can have two classes (or, of survival, an event)."""
+    """As many as the rows allow, so that each can have two classes (for survival, an event)."""
     if len(y) < _LEAST_ROWS:
         raise DataError(f"there are {len(y)} rows; cross-validation needs at least {_LEAST_ROWS}")
     if not groups.any():
@@ -145,7 +173,7 @@ def _number_of_folds(y: np.ndarray, task: str, groups: np.ndarray) -> int:
         return most
     in_groups = _groups_with(strata, groups)
     if TABLE[task].classes:
-        # How many groups hold the second most frequent class.
+        # Number of groups that hold the second most frequent class.
         scarce, what = sorted([0, *in_groups])[-2], "a second class"
     else:
         scarce, what = [*in_groups, 0][1], "an event"
@@ -153,13 +181,13 @@ def _number_of_folds(y: np.ndarray, task: str, groups: np.ndarray) -> int:
         unit = "group" if len(np.unique(groups)) < len(y) else "row"
         raise DataError(
             f"{what} is in {scarce} {unit}{'s' * (scarce != 1)}; cross-validation needs at least 2 "
-            f"such {unit}s, one to learn from and one to judge"
+            f"such {unit}s, one for training and one for testing"
         )
     return min(most, int(scarce))
 
 
 def _groups_with(strata: np.ndarray, groups: np.ndarray) -> list[int]:
-    """In how many groups each of the strata 0, 1, ... is."""
+    """The number of groups that hold each of the strata 0, 1, ..."""
     count = int(groups.max()) + 1
     return np.bincount(np.unique(strata * count + groups) // count).tolist()
 
@@ -180,7 +208,7 @@ def _test_rows(
             return [fold for _, fold in split]
         first = np.unique(groups, return_index=True)[1]
         if len(first) > _MANY_GROUPS:
-            # The search takes seconds; the class of a row of each group is as good here.
+            # The search takes seconds; stratifying by one row of each group is as good here.
             split = _splitter(StratifiedKFold, count, seed).split(first, strata[first])
             return [np.flatnonzero(np.isin(groups, fold)) for _, fold in split]
         split = _splitter(StratifiedGroupKFold, count, seed).split(rows, strata, groups)
@@ -192,11 +220,11 @@ def _splitter(kind: type, count: int, seed: int) -> KFold:
 
 
 def _usable_folds(tests: Sequence[np.ndarray], y: np.ndarray, task: str) -> list[Fold]:
-    """Folds with these test rows; those whose test rows share one target are merged."""
+    """Folds with these test rows; folds whose test rows share one target are merged with others."""
     tests = [rows for rows in tests if len(rows)]
     while len(tests) > 2 and not all(_varies(y[rows], task) for rows in tests):
-        alike = next(place for place, rows in enumerate(tests) if not _varies(y[rows], task))
-        merged = tests.pop(alike)
+        constant = next(place for place, rows in enumerate(tests) if not _varies(y[rows], task))
+        merged = tests.pop(constant)
         smallest = min(range(len(tests)), key=lambda place: len(tests[place]))
         tests[smallest] = np.sort(np.concatenate([tests[smallest], merged]))
     folds = [Fold(_all_but(rows, len(y)), rows) for rows in tests]
@@ -210,17 +238,17 @@ def _all_but(rows: np.ndarray, count: int) -> np.ndarray:
 
 
 def _usable(fold: Fold, y: np.ndarray, task: str) -> bool:
-    """Whether there is something to learn in a fold, and to judge; one class can be judged."""
+    """Whether the training rows differ in their target, and the test rows too or have classes."""
     return _varies(y[fold.train], task) and (TABLE[task].classes or _varies(y[fold.test], task))
 
 
 def _varies(y: np.ndarray, task: str) -> bool:
-    """Whether rows differ in their target; in survival, whether one has an event."""
+    """Whether rows differ in their target; for survival, whether one has an event."""
     return bool(y[:, 1].any() if task == "survival" else (y != y[0]).any())
 
 
 def _series(y: np.ndarray, task: str) -> list[Fold]:
-    """Blocks of rows in order of time, each judged after learning from all rows before it."""
+    """Blocks of rows in order of time, each tested after training on all rows before it."""
     if len(y) < _LEAST_SERIES:
         raise DataError(
             f"there are {len(y)} rows; cross-validation in order of time needs at least "
@@ -245,6 +273,6 @@ def _series(y: np.ndarray, task: str) -> list[Fold]:
     if not folds:
         raise DataError(
             "in order of time, the rows before or after every split share one target; "
-            "give more rows, or leave out the order"
+            "give more rows, or do not use the order"
         )
     return folds

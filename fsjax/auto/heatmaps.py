@@ -1,4 +1,4 @@
-"""Matrices as shaded HTML tables: correlated columns, and confusions of classes."""
+"""Matrices as shaded HTML tables: correlations of columns, and confusion matrices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy.spatial.distance import squareform
 
 from fsjax.report.html import rows_table
 
-#: More classes than this are shown by their most frequent confusions.
+#: With more classes than this, only the most frequent confusions are shown.
 MAX_CLASSES, _CONFUSIONS = 12, 12
 
 HEATMAP_STYLE: Final = """
@@ -28,7 +28,7 @@ HEATMAP_STYLE: Final = """
 
 
 def likeness_heatmap(likeness: pd.DataFrame) -> str:
-    """Absolute rank correlations, correlated columns side by side."""
+    """Absolute rank correlations, with correlated columns next to each other."""
     values = likeness.to_numpy()
     order = _side_by_side(values)
     names = [f"{number}. {likeness.index[place]}" for number, place in enumerate(order, 1)]
@@ -38,7 +38,7 @@ def likeness_heatmap(likeness: pd.DataFrame) -> str:
 
 
 def _side_by_side(likeness: np.ndarray) -> list[int]:
-    """Places in the order of a tree of average linkage."""
+    """The order of the leaves of a tree of average linkage."""
     if len(likeness) < 3:
         return list(range(len(likeness)))
     distance = 1.0 - (likeness + likeness.T) / 2
@@ -48,7 +48,7 @@ def _side_by_side(likeness: np.ndarray) -> list[int]:
 
 
 def confusion_table(counts: pd.DataFrame) -> str:
-    """Out-of-fold predictions: a row for each class; many classes by their confusions."""
+    """Out-of-fold predictions, a row for each class; for many classes only their confusions."""
     values = counts.to_numpy(float)
     share = values / np.maximum(values.sum(axis=1, keepdims=True), 1e-300)
     labels = [str(label) for label in counts.index]

@@ -1,8 +1,8 @@
-"""The judge: the model that says how well some columns predict rows that it has not seen.
+"""The judge: the model that predicts held-out rows from selected columns.
 
-One judge for the whole table, so that methods and numbers of columns can be compared: the linear
-model, the support vector machine with an RBF kernel, or the boosted trees that predict best under
-an inner validation (:func:`choose_judge`), or any estimator of scikit-learn.
+All methods and numbers of columns have the same judge, so that their scores can be compared: a
+linear model, a support vector machine with an RBF kernel, or boosted trees, whichever predicts best
+under an inner validation (:func:`choose_judge`); or any estimator of scikit-learn.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ from fsjax.evaluation import CoxRegression
 from fsjax.tables.base import as_table
 from fsjax.tables.columns import FEW, Columns, densify, is_sparse, limits, scaled
 
-#: Penalties from which the ridge regression chooses, of standardised columns.
+#: Penalties among which the ridge regression chooses, for standardised columns.
 _PENALTIES: Final = np.logspace(-2, 4, 13)
 
-#: Boosting rounds of the trees: few, with large steps, as some hundred fits are judged.
+#: Boosting rounds of the trees: few, with large steps, because there are some hundred fits.
 _ROUNDS: Final = 50
 
 #: Ridge of the linear models of counts and of survival, whose columns are standardised.
 _RIDGE: Final = {"counts": 1e-2, "survival": 1.0}
 
-#: Rows from which all columns of a sparse table are judged, where the model takes a matrix of rows.
+#: Most rows for fits on all columns of a sparse table, for models that need a matrix of the rows.
 _SPARSE_ROWS: Final = {"survival": 500}
 
-#: Rows that a support vector machine learns from at most: its time grows with their square.
+#: Most rows that a support vector machine trains on: its time grows with their square.
 _KERNEL_ROWS: Final = 4000
 
 
 class Judge(NamedTuple):
-    """A model that judges.
+    """A model that predicts from selected columns.
 
     Attributes:
       name: ``linear``, ``rbf``, ``trees``, or the class of the user's own estimator.
-      words: what it is, in a sentence.
-      build: a fresh estimator, from the training rows.
-      most_rows: rows that it learns from at most.
+      words: its name in sentences.
+      build: from the training rows to a new estimator.
+      most_rows: the most rows that it trains on.
     """
 
     name: str
@@ -71,11 +71,11 @@ class Judge(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """How one judge did in the inner validation.
+    """Result of one judge in the inner validation.
 
     Attributes:
       name, words: of the judge.
-      score: mean score; NaN where it failed or had no time.
+      score: mean score; NaN if it failed or took too long.
       seconds: of one fit with its prediction.
     """
 
@@ -86,28 +86,32 @@ class Tried(NamedTuple):
 
 
 def judges_of(task: str) -> tuple[Judge, ...]:
-    """The judges that suit a task, the quickest first."""
-    trees = "gradient boosted trees"
+    """The judges that suit a task, the fastest first."""
     if task in ("classification", "multilabel"):
-        many = task == "multilabel"
-        return (
-            Judge("linear", "L2-regularized logistic regression", _each(_logistic, many)),
-            Judge("rbf", "support vector machine with an RBF kernel", _each(_svc, many),
-                  _KERNEL_ROWS),
-            Judge("trees", trees, _each(_boosted_classes, many)),
+        classifiers = (
+            Judge("linear", "L2-regularized logistic regression", _logistic),
+            Judge("rbf", "support vector machine with an RBF kernel",
+                  lambda train: SVC(cache_size=500), _KERNEL_ROWS),
+            Judge("trees", "gradient boosted trees",
+                  lambda train: HistGradientBoostingClassifier(**_trees(train))),
         )  # fmt: skip
+        if task == "classification":
+            return classifiers
+        return tuple(judge._replace(build=_each_label(judge.build)) for judge in classifiers)
     if task == "regression":
         return (
             Judge("linear", "ridge regression", lambda train: RidgeCV(_PENALTIES)),
             Judge("rbf", "support vector regression with an RBF kernel", _several(_svr),
                   _KERNEL_ROWS),
-            Judge("trees", trees, _several(_boosted_numbers)),
+            Judge("trees", "gradient boosted trees",
+                  _several(lambda train: HistGradientBoostingRegressor(**_trees(train)))),
         )  # fmt: skip
     if task == "counts":
         return (
             Judge("linear", "Poisson regression", _several(_poisson)),
-            Judge("trees", f"{trees} with the Poisson loss", _several(_boosted_counts)),
-        )
+            Judge("trees", "gradient boosted trees with the Poisson loss", _several(
+                  lambda train: HistGradientBoostingRegressor(loss="poisson", **_trees(train)))),
+        )  # fmt: skip
     return (Judge("linear", "ridge Cox regression", _cox),)
 
 
@@ -152,14 +156,14 @@ def choose_judge(
     """The judge that predicts best on inner splits, among those that cost little enough.
 
     Args:
-      candidates: the quickest first; where nothing else is affordable, the first is taken.
+      candidates: the fastest first, which is taken if no other is affordable.
       task: what is predicted.
       metric: how predictions are scored.
       splits: training rows, validation rows, and the columns that the judges see.
-      affordable: whether seconds of one fit of a judge leave time for all that has to be judged.
+      affordable: whether a judge whose fit takes so many seconds has time for all selections.
 
     Returns:
-      The judge, and how each of them did.
+      The judge, and the results of all candidates.
     """
     tried = []
     for judge in candidates:
@@ -172,7 +176,7 @@ def choose_judge(
                 if len(candidates) == 1:
                     raise
                 scores.append(float("nan"))
-            # The first fit of a kind loads what the others find.
+            # The first fit is slower: it imports modules.
             seconds = min(seconds, time.monotonic() - start)
             if not affordable(judge, seconds):
                 break
@@ -186,7 +190,7 @@ def choose_judge(
 def judged(
     judge: Judge, metric: Metric, task: str, train: Part, test: Part, columns: np.ndarray
 ) -> float:
-    """The score of a judge that learns from some columns of the training rows only.
+    """The score of a judge that sees only some of the columns.
 
     Args:
       judge: the model.
@@ -204,10 +208,10 @@ def judged(
 def fitted(
     judge: Judge, task: str, train: Part, test: Part, columns: np.ndarray
 ) -> tuple[Any, Columns]:
-    """A judge that has learned, and the columns of the test rows as it sees them.
+    """A fitted judge, and the columns of the test rows as it sees them.
 
-    Few columns of sparse rows are made dense; many are divided by their largest value and have a
-    linear model, as scikit-learn advises.
+    A few columns of sparse rows are made dense. More columns are divided by their largest value and
+    get a linear model, as scikit-learn advises.
     """
     X, X_test = _seen(train.X, test.X, columns)
     part = Part(X, train.y)
@@ -230,8 +234,7 @@ def _seen(X: Columns, X_test: Columns, columns: np.ndarray) -> tuple[Columns, ..
         return X[:, columns], X_test[:, columns]
     if len(columns) <= FEW:
         return standardise(densify(X[:, columns]), densify(X_test[:, columns]))
-    some = len(columns) < X.shape[1]
-    rows = (X[:, columns], X_test[:, columns]) if some else (X, X_test)
+    rows = (X[:, columns], X_test[:, columns]) if len(columns) < X.shape[1] else (X, X_test)
     # Deviations would make rare columns large; rows of length 1 on average suit linear models.
     low, high = limits(rows[0])
     largest = np.maximum(-low, high)
@@ -242,7 +245,7 @@ def _seen(X: Columns, X_test: Columns, columns: np.ndarray) -> tuple[Columns, ..
 
 
 class _Rotation(TransformerMixin, BaseEstimator):
-    """As many coordinates as rows for wide tables: models with an L2 penalty see no rotation.
+    """Rotates wide tables to as many columns as rows, to which L2-penalized models are invariant.
 
     Args:
       all_sparse: whether sparse tables of any width become dense coordinates.
@@ -264,16 +267,8 @@ class _Rotation(TransformerMixin, BaseEstimator):
         return X if self.directions_ is None else np.asarray(X @ self.directions_)
 
 
-def _rotated(model: BaseEstimator) -> Any:
-    return make_pipeline(_Rotation(), model)
-
-
 def _logistic(train: Part) -> Any:
-    return _rotated(LogisticRegression(C=1.0, max_iter=200, tol=1e-3))
-
-
-def _svc(train: Part) -> Any:
-    return SVC(cache_size=500)
+    return make_pipeline(_Rotation(), LogisticRegression(C=1.0, max_iter=200, tol=1e-3))
 
 
 def _svr(train: Part) -> Any:
@@ -303,34 +298,18 @@ def _trees(train: Part) -> dict[str, Any]:
     }
 
 
-def _boosted_classes(train: Part) -> Any:
-    return HistGradientBoostingClassifier(**_trees(train))
-
-
-def _boosted_numbers(train: Part) -> Any:
-    return HistGradientBoostingRegressor(**_trees(train))
-
-
-def _boosted_counts(train: Part) -> Any:
-    return HistGradientBoostingRegressor(loss="poisson", **_trees(train))
-
-
-def _each(build: Callable[[Part], Any], many: bool) -> Callable[[Part], Any]:
-    """One classifier, or one for each label."""
-    return (lambda train: _EachLabel(build)) if many else build
+def _each_label(build: Callable[[Part], Any]) -> Callable[[Part], Any]:
+    """One classifier for each label."""
+    return lambda train: _EachLabel(build)
 
 
 def _several(build: Callable[[Part], Any]) -> Callable[[Part], Any]:
-    """One regressor, or one for each number."""
-    return lambda train: (MultiOutputRegressor if train.y.ndim > 1 else _same)(build(train))
-
-
-def _same(model: Any) -> Any:
-    return model
+    """One regressor, or one for each column of the target."""
+    return lambda train: build(train) if train.y.ndim == 1 else MultiOutputRegressor(build(train))
 
 
 class _EachLabel(ClassifierMixin, BaseEstimator):
-    """A classifier for each label; one that all training rows share is predicted for all."""
+    """One classifier per label; a label that is constant in training is predicted as such."""
 
     def __init__(self, build: Callable[[Part], Any]) -> None:
         self.build = build

@@ -1,4 +1,4 @@
-"""``false_discoveries``: how many of the columns that a method finds are there by chance."""
+"""``fsjax.false_discoveries``: false discovery rates for any method that scores columns."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fsjax.auto.decoys import decoy_columns
-from fsjax.auto.discoveries import false_discovery_rates, statistics, swapped
+from fsjax.auto.discoveries import decoy_model, false_discovery_rates, statistics
 from fsjax.auto.stacked_fits import scores_of_tables, shares
 from fsjax.datasets.from_arrays import check_task
 from fsjax.engine.planning import to_dataset
@@ -25,23 +24,23 @@ from fsjax.tasks import SUPERVISED
 #: From ``(N, 2 D)`` rows and their target to ``(2 D,)`` scores, larger for more important columns.
 Score = Callable[[np.ndarray, np.ndarray], ArrayLike]
 
-#: Options of :func:`fsjax.fit` that are decided here, or are about other questions.
+#: Options of :func:`fsjax.fit` that are set here, or do not apply.
 _DECIDED = ("seeds", "split", "split_per_seed", "groups", "columns", "zero_others", "start")
 
-_NO_TARGET = "y is None; decoys are judged by what they tell about a target"
+_NO_TARGET = "y is None; give a target, as columns and decoys are compared by how they predict it"
 
-#: Fewer rows than this say nothing about correlations.
+#: Fewer rows than this do not allow an estimate of correlations.
 _FEWEST_ROWS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class FalseDiscoveries:
-    """What :func:`fsjax.false_discoveries` returns, for D columns and M sets of decoys.
+    """Result of :func:`fsjax.false_discoveries`, for D columns and M sets of decoys.
 
     Attributes:
-      method: name of what scored the columns.
-      rates: ``(D,)`` in [0, 1]: the estimated share of false ones among the columns that gain at
-        least as much over their decoys as this one; 1 where a column gains nothing.
+      method: name of the method or function that scored the columns.
+      rates: ``(D,)`` in [0, 1], the estimated share of false discoveries among the columns that
+        gain at least as much over their decoys as this one; 1 for a column that gains nothing.
       scores: ``(M, D)`` importance of the columns beside each set of decoys, the mean over the
         seeds; the absolute values of columns and decoys together add up to 1.
       decoy_scores: ``(M, D)`` importance of their decoys.
@@ -67,13 +66,13 @@ class FalseDiscoveries:
         return (self.scores - self.decoy_scores).mean(axis=0)
 
     def select(self, rate: float = 0.1) -> np.ndarray:
-        """The columns that keep a false discovery rate, by their gains, the largest first.
+        """The columns with at most some false discovery rate, the largest gains first.
 
         Args:
           rate: in (0, 1): at most about this share of them is false, on average over tables.
 
         Returns:
-          ``(K,)`` int numbers of columns; none where too few stand out.
+          ``(K,)`` int numbers of columns; empty if too few stand out.
 
         Raises:
           ConfigError: for a rate outside (0, 1).
@@ -83,7 +82,7 @@ class FalseDiscoveries:
         return order[self.rates[order] <= rate]
 
     def threshold(self, rate: float = 0.1) -> float:
-        """The least gain among the columns of :meth:`select`; infinite where there is none."""
+        """The smallest gain among the columns of :meth:`select`; infinite if there are none."""
         _check_rate(rate)
         return statistics(self.scores, self.decoy_scores, rate).threshold
 
@@ -99,45 +98,45 @@ def false_discoveries(
     seed: int = 0,
     **options: Any,
 ) -> FalseDiscoveries:
-    """Estimates how many of the columns that a method finds important are there by chance.
+    """Estimates how many of the columns that a method finds important are false discoveries.
 
-    Each column gets a decoy that cannot tell more about the target than the other columns do: a
-    Gaussian knockoff (Candes et al. 2018), or a permuted copy where it has at most 10 different
-    values. The method scores columns and decoys together, which of a pair comes first being drawn
-    at random, and the importance of a column minus that of its decoy is its statistic (Barber and
-    Candes 2015; DeepPINK, Lu et al. 2018, for networks). It is repeated for ``num_draws`` sets of
-    decoys, whose counts are taken together; a single set is the filter "knockoff+". All draws and
-    seeds of a method of the library are trained as one program.
+    Each column gets a decoy that carries no more information about the target than the other
+    columns do: a Gaussian knockoff (Candes et al. 2018), or a permuted copy if the column has at
+    most 10 different values. The method scores columns and decoys together, in random order within
+    each pair, and the importance of a column minus that of its decoy is its statistic (Barber and
+    Candes 2015; DeepPINK, Lu et al. 2018, for networks). This is repeated for ``num_draws`` sets of
+    decoys, whose counts are pooled; a single set is the filter "knockoff+". All draws and seeds of
+    a method of the library are trained as one program.
 
     The selection can be as small as one column if there are at least ``1 / rate`` sets of decoys;
-    a single set finds nothing below ``1 / rate`` columns.
+    with a single set it is empty or has at least ``1 / rate`` columns.
 
-    The rate holds as far as decoys are like the columns that do not matter. Knockoffs know the
-    distribution of each column and the correlations of their normal scores, estimated from the
-    same rows (:mod:`fsjax.auto.covariance`), and no other dependence.
+    The rate holds as far as decoys resemble the columns that do not matter. Knockoffs reproduce the
+    distribution of each column and the correlations of the normal scores, estimated from the same
+    rows (:mod:`fsjax.auto.covariance`), and no other dependence.
 
     Args:
       method: the name of a registered method, with its default arguments (and at most D columns to
-        select); a method, such as
-        ``fsjax.methods.lassonet(10)``; or a function of rows ``(N, 2 D)`` and the target that
-        returns ``(2 D,)`` scores, larger for more important columns.
+        select); a method, for example ``fsjax.methods.lassonet(10)``; or a function of rows
+        ``(N, 2 D)`` and the target that returns ``(2 D,)`` scores, larger for more important
+        columns.
       X: ``(N, D)`` numbers without missing values, N at least 10; also a pandas frame.
-      y: the target, as the task has it.
-      task: a supervised task of the method, by default its first. With a function, what y is read
-        as; by default the function gets y as it is.
-      num_draws: M, sets of decoys, at least 1.
+      y: the target, in the form that the task needs.
+      task: a supervised task of the method, by default its first. With a function, the task that y
+        is read for; by default the function gets y unchanged.
+      num_draws: M, number of sets of decoys, at least 1.
       num_seeds: trainings per set, at least 1; for functions 1.
       seed: whole number from 0, of the decoys and the trainings.
-      **options: those of :func:`fsjax.fit`, such as ``num_epochs``; by default what the method is
-        registered with. ``seeds``, ``split``, ``groups`` and ``columns`` are decided here.
+      **options: options of :func:`fsjax.fit`, for example ``num_epochs``; by default those that the
+        method is registered with. ``seeds``, ``split``, ``groups`` and ``columns`` are set here.
 
     Returns:
-      Rates, scores, and the columns that keep a rate.
+      Rates and scores of the columns, from which columns are selected at a rate.
 
     Raises:
-      ConfigError: for a method that selects without a target, options that are decided here, and
-        as :func:`fsjax.fit`.
-      DataError: for data that cannot be used, or scores of another shape.
+      ConfigError: for a method that selects without a target, options that are set here, and as
+        :func:`fsjax.fit`.
+      DataError: for data that cannot be used, or scores of the wrong shape.
       NonFiniteLossError: as :func:`fsjax.fit`.
     """
     num_draws, num_seeds = check_whole("num_draws", num_draws), check_whole("num_seeds", num_seeds)
@@ -155,7 +154,7 @@ def false_discoveries(
         )
     if options or num_seeds != 1:
         name = next(iter(options), "num_seeds")
-        raise ConfigError(f"{name} is for methods of the library; a function takes X and y only")
+        raise ConfigError(f"{name} is for methods of the library; leave it out with a function")
     return _of_function(method, X, y, task, num_draws, seed)
 
 
@@ -183,12 +182,12 @@ def _of_method(
 ) -> FalseDiscoveries:
     for name in _DECIDED:
         if name in options:
-            raise ConfigError(f"false_discoveries decides {name} itself; leave it out")
-    supervised = [one for one in method.about.tasks if one in SUPERVISED]
+            raise ConfigError(f"false_discoveries sets {name} itself; leave it out")
+    supervised = [name for name in method.about.tasks if name in SUPERVISED]
     if not supervised:
         raise ConfigError(
-            f"{method.name} selects without a target, which decoys cannot judge: they have the "
-            "correlations of the columns; choose a method that looks at y"
+            f"{method.name} selects without a target, and decoys are no worse than columns without "
+            "one; choose a method that uses y"
         )
     task = supervised[0] if task is None else task
     check_choice("task", task, supervised)
@@ -197,7 +196,7 @@ def _of_method(
     tables, orders = _tables(rows, num_draws, seed)
     settings = _registered_options(method) | options
     if not method.about.gates and method.about.num_features is None:
-        # The ranking is what counts, whatever the number.
+        # Only the ranking is used, so any number will do.
         settings.setdefault("num_features", 1)
     scores = scores_of_tables(
         method, tables, _target(dataset), task, num_seeds=num_seeds, seed=seed, **settings
@@ -233,11 +232,14 @@ def _of_function(
         values = np.asarray(score(table, target), np.float64)
         if values.shape != (table.shape[1],):
             raise DataError(
-                f"{name} returned scores of the shape {values.shape}; return one for each of the "
-                f"{table.shape[1]} columns that it gets, {table.shape[1] // 2} and as many decoys"
+                f"{name} returned scores of the shape {values.shape}; return one for each of its "
+                f"{table.shape[1]} columns, which are {table.shape[1] // 2} columns and as many "
+                "decoys"
             )
         if np.isnan(values).any():
-            raise DataError(f"{name} returned {np.isnan(values).sum()} scores that are NaN")
+            raise DataError(
+                f"{name} returned {np.isnan(values).sum()} scores that are NaN; return numbers"
+            )
         scores.append(shares(values))
     return _result(name, np.array(scores), orders, dataset.feature_names)
 
@@ -252,8 +254,8 @@ def _rows(X: Any, names: tuple[str, ...] | None) -> np.ndarray:
     """Checked rows ``(N, D)``, float64."""
     if as_table(X).sparse:
         raise ConfigError(
-            "X is sparse, and knockoffs would fill its zeros; give X.toarray() of fewer columns, "
-            "or use fsjax.select(fdr=...), which takes permuted copies"
+            "X is sparse, but its knockoffs would be dense; give X.toarray() of fewer columns, or "
+            "use fsjax.select(fdr=...), whose decoys are permuted copies"
         )
     check_features(X, names, "X")
     if len(X) < _FEWEST_ROWS:
@@ -264,20 +266,15 @@ def _rows(X: Any, names: tuple[str, ...] | None) -> np.ndarray:
 def _tables(
     rows: np.ndarray, num_draws: int, seed: int
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Columns beside their decoys, ``(N, 2 D)``, and where each of them stands, for each draw."""
-    draw = decoy_columns(rows, np.arange(rows.shape[1]))
-    tables, orders = [], []
-    for number in range(num_draws):
-        rng = np.random.default_rng((seed, number))
-        copy = draw(rng)
-        order = swapped(rng.random(rows.shape[1:]) < 0.5)
-        tables.append(np.hstack([rows, copy])[:, order])
-        orders.append(order)
-    return tables, orders
+    """For each draw, columns and decoys ``(N, 2 D)``, and their order ``(2 D,)``."""
+    # Each column is a unit, so that the units of a table are its order.
+    draw = decoy_model(rows, np.arange(rows.shape[1]))
+    drawn = [draw(np.random.default_rng((seed, number))) for number in range(num_draws)]
+    return [table for table, _ in drawn], [order for _, order in drawn]
 
 
 def _registered_options(method: Method) -> dict[str, Any]:
-    """What a method is registered with as options of :func:`fsjax.fit`."""
+    """Options of :func:`fsjax.fit` that the method is registered with."""
     if not is_as_built(method):
         return {"scaling": "standard"}
     facts: Registration = get_method(method.about.source.structure.name).registration

@@ -1,4 +1,4 @@
-"""Columns that give the target away, and columns that could stand for one another."""
+"""Columns that give the target away, and columns that could replace one another."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from fsjax.auto.columns import Design, Note
 from fsjax.auto.rankers.parts import standardise
 from fsjax.tables.columns import Columns, dense_columns, limits, ranks, with_column_means
 
-#: Absolute rank correlation from which a column can stand for another.
+#: Absolute rank correlation from which a column can replace another.
 ALIKE = 0.8
 
-#: Units that others are compared with, the most important ones.
+#: Number of units that all others are compared with, the most important ones.
 LEADERS = 200
 
-#: Rank correlation with a numeric target that no honest column has.
+#: Rank correlation with a numeric target from which a column is a likely leak.
 _SAME = 0.9999
 
-#: Fewer rows tell classes apart by chance when there are many columns.
+#: In fewer rows, a column may separate the classes by chance.
 _FEW_ROWS = 20
 
 
 def leaks(design: Design, y: np.ndarray, task: str) -> list[Note]:
-    """Columns that tell the target by themselves: a copy, or thresholds that separate all classes.
+    """Notes on columns that determine the target by themselves.
+
+    Such a column orders the rows as the target does, or separates all classes by thresholds.
 
     Args:
       design: the columns.
@@ -31,41 +33,41 @@ def leaks(design: Design, y: np.ndarray, task: str) -> list[Note]:
     """
     if len(y) < _FEW_ROWS:
         return []
-    X = _filled(design)
+    X = with_column_means(design.X)
     if task == "classification":
-        found, told = _separates(X, y), "separates the classes by itself (AUC of 1)"
+        leaking, reason = _separates(X, y), "separates the classes by itself (AUC of 1)"
     else:
         numbers = ranks(y.reshape(len(y), -1))
-        found = (np.abs(_correlations(X, numbers)) >= _SAME).any(axis=1)
-        told = "orders the rows as the target does"
-    units = dict.fromkeys(design.groups[found].tolist())
-    text = f"{told}: a likely leak, is it known before the target is?"
+        leaking = (np.abs(_correlations(X, numbers)) >= _SAME).any(axis=1)
+        reason = "orders the rows as the target does"
+    units = dict.fromkeys(design.groups[leaking].tolist())
+    text = f"{reason}: a likely leak; check that its values are known before the target is"
     return [Note(design.units[unit], "leak", text) for unit in units]
 
 
 def alike(design: Design, units: np.ndarray) -> np.ndarray:
-    """How like some units all units are: ``(n, G)`` absolute rank correlations in [0, 1].
+    """Absolute rank correlations ``(n, G)`` in [0, 1] of n units with all units.
 
-    Units are as like as any two of their columns, but for those that tell where values were
-    missing: they may well be missing together.
+    The correlation of two units is the largest of any two of their columns. Indicators of missing
+    values do not count: values may well be missing together.
     """
     values = ~design.indicators
-    (ranked,) = standardise(ranks(_filled(design)))
-    found = np.zeros((len(units), design.num_units))
-    for row, unit in zip(found, units, strict=True):
+    (ranked,) = standardise(ranks(with_column_means(design.X)))
+    correlations = np.zeros((len(units), design.num_units))
+    for row, unit in zip(correlations, units, strict=True):
         columns = dense_columns(ranked, np.flatnonzero((design.groups == unit) & values))
-        # One side of a product that is centred is enough.
+        # It is enough that one factor of the product is centred.
         correlation = ranked.T @ columns / ranked.shape[0]
         np.maximum.at(row, design.groups[values], np.abs(correlation).max(axis=1)[values])
-    return np.minimum(found, 1.0)
+    return np.minimum(correlations, 1.0)
 
 
 def leaders(likeness: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """``(G,)`` for each unit the first of some units that it could stand for, or itself.
+    """``(G,)`` for each unit the first of the n units that it could replace, or itself.
 
     Args:
-      likeness: what :func:`alike` gives for these units.
-      units: by importance, the best first; a unit that follows another leads no others.
+      likeness: ``(n, G)``, result of :func:`alike` for these units.
+      units: ``(n,)`` by importance, the best first; a unit with a leader leads no others.
     """
     leader = np.full(likeness.shape[1], -1)
     for row, unit in zip(likeness, units, strict=True):
@@ -75,13 +77,8 @@ def leaders(likeness: np.ndarray, units: np.ndarray) -> np.ndarray:
     return np.where(leader < 0, np.arange(len(leader)), leader)
 
 
-def _filled(design: Design) -> Columns:
-    """The columns with their means in place of gaps, which sparse ones do not have."""
-    return with_column_means(design.X)
-
-
 def _separates(X: Columns, y: np.ndarray) -> np.ndarray:
-    """``(D,)`` whether thresholds of a column tell all classes apart."""
+    """``(D,)`` whether thresholds on a column separate all classes."""
     low, high = np.stack([limits(X[y == label]) for label in np.unique(y)], axis=1)
     order = np.argsort(low, axis=0)
     low = np.take_along_axis(low, order, axis=0)

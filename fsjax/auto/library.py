@@ -1,4 +1,4 @@
-"""Methods of the library as contenders: one training ranks the units for every size."""
+"""Methods of the library as contenders: one training ranks the units for all sizes."""
 
 from __future__ import annotations
 
@@ -15,24 +15,28 @@ from fsjax.auto.network_training import (
     training_of,
     validation_share,
 )
-from fsjax.auto.rankers import Ranking
+from fsjax.auto.rankers import Ranking, univariate
 from fsjax.auto.rankers.parts import Part
-from fsjax.auto.screening import dense_columns, drawn_rows, screened_columns
 from fsjax.engine.fit import fit
-from fsjax.method import About, Method
+from fsjax.method import Method
 from fsjax.registry import Registration, about_of, get_method
+from fsjax.tables.columns import densify
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaling import Scaler, apply, fit_scaler
 from fsjax.tables.splits import Split, validation_split
 from fsjax.tasks import TABLE
 from fsjax.tasks.table import mean_and_deviation
 
-#: Registered scalings that give the same numbers from standardised columns as from raw ones.
+#: The most columns that a network trains on. On arcene and ALLAML networks selected better from the
+#: best 1,000 columns than from all, at a fifth of the cost (docs/selecting.md).
+MOST_COLUMNS = 1000
+
+#: Registered scalings that give the same result on standardised columns as on raw ones.
 _BY_COLUMN = ("paper", "standard")
 
 
 class _Rows(NamedTuple):
-    """What one network of several sees.
+    """The data of one network of several.
 
     Attributes:
       X: ``(n, kept)`` float32.
@@ -54,19 +58,6 @@ def fits_task(name: str, task: str) -> bool:
     )
 
 
-def rank(
-    name: str,
-    part: Part,
-    task: str,
-    groups: np.ndarray,
-    sizes: Sequence[int],
-    seed: int,
-    effort: float = 1.0,
-) -> Ranking:
-    """Trains a method of the library on some rows; see :func:`rank_folds`."""
-    return rank_folds(name, [part], task, groups, sizes, seed, effort)[0]
-
-
 def rank_folds(
     name: str,
     parts: Sequence[Part],
@@ -76,19 +67,19 @@ def rank_folds(
     seed: int,
     effort: float = 1.0,
 ) -> list[Ranking]:
-    """Trains a method of the library on the training rows of several folds, by one program.
+    """Trains a method of the library on the training rows of several folds, as one program.
 
-    The longer parts are cut to the length of the shortest, by a row as a rule, so that all have
-    equal shapes.
+    Longer parts are cut to the length of the shortest, usually by one row, so that all have equal
+    shapes.
 
     Args:
       name: of a registered method.
       parts: training rows of each fold.
       task: the task.
       groups: ``(D,)`` the unit of each column.
-      sizes: numbers of units that are wanted.
-      seed: of the first fold; each further one has the next.
-      effort: share of the optimiser steps, in (0, 1]. Another effort is another program.
+      sizes: numbers of units to select.
+      seed: of the first fold; each further fold has the next seed.
+      effort: share of the optimiser steps, in (0, 1]. Another effort needs another compilation.
 
     Returns:
       A ranking for each part. Columns that screening left out follow by their F statistic.
@@ -98,14 +89,14 @@ def rank_folds(
     about = about_of(facts)
     training = training_of(facts, min(len(part.y) for part in parts), len(groups))
     trained_task = task if task in about.tasks else "reconstruction"
-    # Roots of counts are numbers like others, whatever their size.
+    # Counts are trained as a regression of their square roots.
     trained_task = "regression" if trained_task == "counts" else trained_task
     folds = _folds_of(parts, task, facts, training, seed)
     length = len(folds[0].y)
     starts = length * np.arange(len(folds))
     y = np.concatenate([_target(fold.y, task, trained_task) for fold in folds])
     method = _method(facts, training, groups, len(folds[0].kept))
-    # A filter has no epochs to choose from: all rows are its training rows.
+    # A filter has no epochs to choose from, so all rows train.
     share = 0.0 if method.loss is None else validation_share(training, length)
     splits = [
         _split(y[start : start + length], share, trained_task, seed + number, int(start))
@@ -120,7 +111,8 @@ def rank_folds(
         split=splits,
         task=trained_task,
         scaling="standard" if facts.scaling in _BY_COLUMN else "none",
-        num_features=_number(facts, about),
+        # Methods that can select any number are asked for one: the ranking has all columns.
+        num_features=None if "num_features" in facts.parameters else 1,
         groups=groups if grouped and about.takes_groups and not screened else None,
         **fit_options(facts, training, length, trained_task, effort),
     )
@@ -130,8 +122,8 @@ def rank_folds(
     else:
         scores, rankings = result.scores, result.ranking
     return [
-        _ranking(of_fold, best_first, fold, groups, sizes)
-        for of_fold, best_first, fold in zip(scores, rankings, folds, strict=True)
+        _ranking(fold_scores, best_first, fold, groups, sizes)
+        for fold_scores, best_first, fold in zip(scores, rankings, folds, strict=True)
     ]
 
 
@@ -147,25 +139,67 @@ def _folds_of(
     length = min(most, *(len(part.y) for part in parts))
     folds = []
     for number, part in enumerate(parts):
-        rows = drawn_rows(part.y, task, length, seed + number)
+        rows = stratified_rows(part.y, task, length, seed + number)
         kept, others = screened_columns(part, task, seed + number)
         X = _scaled(part, facts.scaling, rows, kept)
         folds.append(_Rows(X, part.y[rows], kept, others))
     return folds
 
 
+def screened_columns(part: Part, task: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sure independence screening (Fan and Lv 2008) of a table with more than MOST_COLUMNS.
+
+    Args:
+      part: training rows.
+      task: the task.
+      seed: of the rows from which the statistic is computed.
+
+    Returns:
+      The columns that are kept, ascending, and all others in descending order of their univariate
+      F statistic in these rows. Without screening the second array is empty.
+    """
+    columns = np.arange(part.X.shape[1])
+    if len(columns) <= MOST_COLUMNS:
+        return columns, columns[:0]
+    best_first = np.argsort(-univariate(part, task, seed), kind="stable")
+    return np.sort(best_first[:MOST_COLUMNS]), best_first[MOST_COLUMNS:]
+
+
+def stratified_rows(y: np.ndarray, task: str, most: int, seed: int) -> np.ndarray:
+    """At most ``most`` row numbers, ascending, with every stratum of the target in proportion.
+
+    Each stratum (class, or event and censored) keeps at least one row if ``most`` allows it.
+    """
+    rows = np.arange(len(y))
+    if len(rows) <= most:
+        return rows
+    rng = np.random.default_rng((seed, 23))
+    strata = TABLE[task].strata(y)
+    shuffled = rng.permutation(rows)
+    if strata is None:
+        return np.sort(shuffled[:most])
+    _, label, count = np.unique(strata[shuffled], return_inverse=True, return_counts=True)
+    # The place of each row within its stratum, as a share of its size: the smallest shares are
+    # drawn, with the first row of every stratum before any second one.
+    by_label = np.argsort(label, kind="stable")
+    place = np.empty(len(rows))
+    place[by_label] = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
+    share = np.where(place == 0, -1.0, place / count[label])
+    return np.sort(shuffled[np.argsort(share, kind="stable")[:most]])
+
+
 def _scaled(part: Part, scaling: str, rows: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Some rows and columns, float32, under the scaling that the method is registered with."""
     if scaling in _BY_COLUMN or part.raw is None:
-        return dense_columns(part.X[rows], kept).astype(np.float32)
-    # Of all columns and rows: a scaling may look at the table as a whole.
+        return densify(part.X[rows][:, kept]).astype(np.float32)
+    # From all columns and rows: a scaling may depend on the whole table.
     scaler = fit_scaler(scaling, part.raw)
-    shift, scale = (np.broadcast_to(of, part.X.shape[1:])[kept] for of in scaler)
-    return apply(Scaler(shift, scale), dense_columns(part.raw[rows], kept))
+    shift, scale = (np.broadcast_to(values, part.X.shape[1:])[kept] for values in scaler)
+    return apply(Scaler(shift, scale), densify(part.raw[rows][:, kept]))
 
 
 def _target(y: np.ndarray, task: str, trained_task: str) -> np.ndarray:
-    """The target of the training: roots of counts, standardised numbers, else as it is."""
+    """The target to train on: roots of counts, standardised numbers, otherwise unchanged."""
     numbers = np.sqrt(y) if task == "counts" else y
     if trained_task != "regression":
         return numbers
@@ -174,7 +208,7 @@ def _target(y: np.ndarray, task: str, trained_task: str) -> np.ndarray:
 
 
 def _split(y: np.ndarray, share: float, task: str, seed: int, start: int) -> Split:
-    """Rows that train and rows that validate, from a block of rows that begins at ``start``."""
+    """Training and validation rows of a block of rows that begins at ``start``."""
     strata = TABLE[task].strata(y)
     train, valid = validation_split(len(y), share, seed, strata)
     return Split(train + start, valid + start, valid[:0])
@@ -185,18 +219,13 @@ def _method(
 ) -> Method:
     """The method with the settings of its training.
 
-    A number of columns depends on the table alone: another one would be another program.
+    The number of columns depends only on the table, because another one needs another compilation.
     """
     settings = {} if training is None else dict(training.settings)
     if "num_features" in facts.parameters:
         units = min(int(groups.max()) + 1, columns)
         settings["num_features"] = min(MOST_SELECTED, max(1, units // 2))
     return get_method(facts.name)(**settings)
-
-
-def _number(facts: Registration, about: About) -> int | None:
-    """Methods that select any number are asked for one; the ranking has all columns anyway."""
-    return None if "num_features" in facts.parameters else 1
 
 
 def _ranking(
@@ -206,17 +235,17 @@ def _ranking(
     groups: np.ndarray,
     sizes: Sequence[int],
 ) -> Ranking:
-    """All units of a fold: those that trained by the method, the others after them."""
+    """All units of a fold: those that trained, by the method's scores, then the others."""
     scores = np.where(np.isnan(scores), -np.inf, np.asarray(scores, np.float64))
-    number = int(groups.max()) + 1
-    trained_columns = len(scores) == len(fold.kept)
-    unit_of = groups[fold.kept] if trained_columns else np.arange(number)
-    of_units = np.full(number, -np.inf)
-    np.maximum.at(of_units, unit_of, scores)
-    order = np.concatenate([unit_of[best_first], groups[fold.others]])
+    num_units = int(groups.max()) + 1
+    # A method that takes groups has scored units, not columns.
+    trained_units = groups[fold.kept] if len(scores) == len(fold.kept) else np.arange(num_units)
+    unit_scores = np.full(num_units, -np.inf)
+    np.maximum.at(unit_scores, trained_units, scores)
+    order = np.concatenate([trained_units[best_first], groups[fold.others]])
     units = np.fromiter(dict.fromkeys(order.tolist()), int)
-    # Units that did not train: below all that did, in the order of their F statistic.
-    behind = units[~np.isin(units, unit_of)]
+    # Units that did not train follow, in the order of their F statistic.
+    others = units[~np.isin(units, trained_units)]
     least = scores[np.isfinite(scores)].min(initial=0.0)
-    of_units[behind] = least - np.arange(1, len(behind) + 1) / max(len(behind), 1)
-    return Ranking({size: units[:size] for size in sizes}, of_units)
+    unit_scores[others] = least - np.arange(1, len(others) + 1) / max(len(others), 1)
+    return Ranking({size: units[:size] for size in sizes}, unit_scores)

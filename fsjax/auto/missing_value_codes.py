@@ -1,4 +1,4 @@
-"""Numbers that stand for a missing value, such as -999: found and named, never changed."""
+"""Detects numbers that may stand for a missing value, such as -999; they are not changed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ CODES = (
     9.969209968386869e36, -1e30, 1e30, 1e20, -1e20, 1e36,
 )  # fmt: skip
 
-#: Different values that the others need before one of them can be far away.
+#: Fewest other different values from which one can be said to be far away.
 _LEAST_OTHERS = 5
 
-#: Rows that a code needs, and how far it lies from the others, as a share of their range.
+#: Fewest rows with such a value, and its distance from the others as a multiple of their range: for
+#: any value, and for known codes.
 _LEAST_ROWS, _FAR, _FAR_OF_CODE = 3, 10.0, 1.0
 
 
 def sentinel(values: np.ndarray) -> str | None:
-    """What a column says of a value that is repeated far away from all others, or ``None``.
+    """A remark on a repeated value that is far from all others, or ``None``.
 
-    Known codes count from a distance of the range of the other values on, any other value from ten
-    times that range on.
+    A known code is far from a distance of the range of the other values on, any other value from
+    ten times that range on.
 
     Args:
       values: ``(N,)``, NaN where missing.

@@ -1,13 +1,13 @@
-"""How long and with which settings each network of the library trains inside ``fsjax select``.
+"""Settings with which each network of the library trains inside ``fsjax select``.
 
 One training has to rank all columns within seconds, so the settings differ from the published
 defaults: no search for a penalty that keeps exactly K columns, one ranking for all numbers of
-columns, the whole table as the batch where it is small.
+columns, and the whole table as the batch if it is small.
 
-All rows of small tables train, and the last epoch is kept, as a tenth of a hundred rows does not
-tell a good epoch from others: Deep Lasso found an exclusive or in 128 rows in 9 of 10 draws by its
-last epoch, in 1 by the best on validation rows. On Madelon, with 1,050 rows, its last epoch is the
-worse one. A method that is not listed here trains with its registered defaults.
+All rows of small tables train, and the last epoch is kept, because a tenth of a hundred rows cannot
+identify a good epoch: on an exclusive or in 128 rows, Deep Lasso found both columns in 9 of 10
+draws with its last epoch, and in 1 with the best epoch on validation rows. On Madelon, with 1,050
+rows, its last epoch is worse. A method that is not listed here trains with its registered defaults.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from fsjax.methods.shared.network import FIRST_LAYER
 from fsjax.registry import Registration
 from fsjax.tasks import TABLE
 
-#: Tables of at most so many rows are one batch; larger ones are visited in batches of this size.
+#: Tables of at most so many rows are one batch; larger ones are split into batches of this size.
 BATCH_ROWS = 256
 
-#: Numbers of columns that a method selects which is built for one number; others follow by score.
+#: Most columns that a method with a fixed number selects; the other columns follow by score.
 MOST_SELECTED = 50
 
-#: Share of the rows that validates, where any do.
+#: Share of the rows that validates, if any do.
 VALIDATION = 0.1
 
-#: The most rows that a method trains on; more are drawn from.
+#: The most rows that a method trains on; a sample is drawn from more.
 MOST_ROWS = 4000
 
 
@@ -45,11 +45,11 @@ class Training(NamedTuple):
       settings: arguments of the method's builder.
       steps: optimiser steps at full effort.
       most_rows: the most rows that take part.
-      validates_from: rows from which a tenth of them tells the epoch that is kept; below, all rows
-        train and the last epoch is kept. None is never.
+      validates_from: number of rows from which a tenth of them validates and decides which epoch is
+        kept; with fewer, or if None, all rows train and the last epoch is kept.
       whole: whether the batch is the whole table, whatever its size.
-      importance: ``(S, D)`` of the columns from a result, in place of the method's scores, where
-        these do not order the columns that it picks.
+      importance: from a result to the importance ``(S, D)`` of the columns, if the scores of the
+        method do not order the columns that it selects.
     """
 
     settings: Mapping[str, Any]
@@ -61,11 +61,11 @@ class Training(NamedTuple):
 
 
 def selected_weights(result: FitResult) -> np.ndarray:
-    """``(S, D)`` what the decoder of IP-CAE makes of each column.
+    """Importance ``(S, D)`` of each column to the decoder of IP-CAE.
 
-    The probability that a selector gives a column times the norm of the decoder's weights of that
-    selector, summed over the selectors. Selectors end sure of their column, so that probabilities
-    alone do not tell which of the picked columns matter more.
+    The probability of a column in a selector times the norm of the decoder's weights of that
+    selector, summed over the selectors. Trained selectors are nearly deterministic, so that
+    probabilities alone do not order the selected columns.
     """
     selector, decoder = result.states.params["selector"], result.states.params["decoder"]
     logits = np.asarray(selector["psi"]) @ np.asarray(selector["kernel"])
@@ -73,12 +73,12 @@ def selected_weights(result: FitResult) -> np.ndarray:
     probability = softmax(logits, axis=2)
     norms = np.linalg.norm(np.asarray(decoder[FIRST_LAYER]["Dense_0"]["kernel"]), axis=2)
     # The first columns of all groups come first, then the second ones; without groups there is one.
-    of_selectors = norms.reshape(len(norms), -1, logits.shape[1]).sum(axis=1)
-    weights = np.einsum("sk,skd->sd", of_selectors, probability)
+    selector_norms = norms.reshape(len(norms), -1, logits.shape[1]).sum(axis=1)
+    weights = np.einsum("sk,skd->sd", selector_norms, probability)
     return np.where(np.asarray(result.states.feature_mask), weights, -np.inf)
 
 
-#: Trainings of wide tables, with more columns than rows; others change what ``_NARROW`` names.
+#: Trainings on wide tables, with more columns than rows; ``_NARROW`` overrides them on others.
 TRAININGS: Mapping[str, Training] = MappingProxyType(
     {
         "binmask": Training({"search": False}, steps=500),
@@ -106,8 +106,8 @@ TRAININGS: Mapping[str, Training] = MappingProxyType(
     }
 )
 
-#: With as many rows as columns, columns that matter only together can be learnt (Madelon, an
-#: exclusive or); that needs a network behind the selectors, and longer.
+#: With as many rows as columns, columns that matter only together can be learned (Madelon, an
+#: exclusive or); this takes a network behind the selectors, and more steps.
 _NARROW: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "binmask": {"steps": 1500},
@@ -120,7 +120,7 @@ _NARROW: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 
 def training_of(facts: Registration, rows: int, columns: int) -> Training | None:
-    """The training of a method on a table of this shape, or None for one that is not listed."""
+    """The training of a method on a table of this shape, or None if the method is not listed."""
     training = TRAININGS.get(facts.name)
     if training is None or columns > rows:
         return training
@@ -128,7 +128,7 @@ def training_of(facts: Registration, rows: int, columns: int) -> Training | None
 
 
 def validation_share(training: Training | None, rows: int) -> float:
-    """Share of so many rows that validates."""
+    """The share of the rows that validates."""
     if training is None:
         return VALIDATION
     starts = training.validates_from
@@ -138,12 +138,12 @@ def validation_share(training: Training | None, rows: int) -> float:
 def fit_options(
     facts: Registration, training: Training | None, rows: int, task: str, effort: float
 ) -> dict[str, Any]:
-    """Options of :func:`fsjax.fit` for a training on so many rows.
+    """Options of :func:`fsjax.fit` for a training.
 
     Args:
-      facts: of the method.
-      training: as :func:`training_of` has it.
-      rows: that train or validate.
+      facts: registration of the method.
+      training: from :func:`training_of`.
+      rows: number of rows that train or validate.
       task: the task.
       effort: share of the optimiser steps, in (0, 1].
     """
@@ -153,11 +153,11 @@ def fit_options(
         size = "auto" if coupled else facts.batch_size
         return {"num_epochs": epochs, "batch_size": size, **facts.training}
     steps = max(1, round(training.steps * effort))
-    whole = training.whole or coupled or rows <= BATCH_ROWS
-    steps_per_epoch = 1 if whole else math.ceil(rows / BATCH_ROWS)
+    one_batch = training.whole or coupled or rows <= BATCH_ROWS
+    steps_per_epoch = 1 if one_batch else math.ceil(rows / BATCH_ROWS)
     return {
         "num_epochs": math.ceil(steps / steps_per_epoch),
-        "batch_size": "auto" if coupled else None if whole else BATCH_ROWS,
-        "shuffle": not whole,
+        "batch_size": "auto" if coupled else None if one_batch else BATCH_ROWS,
+        "shuffle": not one_batch,
         "best_by": "loss" if validation_share(training, rows) else "last",
     }

@@ -1,4 +1,4 @@
-"""How a forest's prediction depends on single columns, with the other columns as they are."""
+"""Partial dependence: predictions of a forest as one column changes and the others stay fixed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.inspection import partial_dependence
 
-#: Rows that the forest learns from, its trees, and points of a curve.
+#: Most rows that the forest trains on, number of its trees, and most points of a curve.
 ROWS, TREES, POINTS = 1000, 40, 20
 
 #: The curve ends at these quantiles of the column, unless they are equal.
@@ -43,7 +43,7 @@ def curves(X: np.ndarray, y: np.ndarray, columns: Sequence[int], seed: int = 0) 
     if len(X) > ROWS:
         rows = np.random.default_rng(seed).choice(len(X), ROWS, replace=False)
         X, y = X[rows], y[rows]
-    # A leaf of a few rows would make the curve follow single rows.
+    # With smaller leaves the curve would follow single rows.
     leaf = max(2, min(10, len(X) // 20))
     forest = RandomForestRegressor(
         TREES, min_samples_leaf=leaf, max_features=1 / 3, random_state=seed

@@ -16,7 +16,7 @@ from fsjax.report import style
 if TYPE_CHECKING:
     from fsjax.auto.selection import Selection
 
-#: Colour, marker and dashes by method; others take the rest in turn.
+#: Colour, marker and line style by method; other methods take the remaining colours in turn.
 _LOOKS: Final = {
     "random": (style.GREY, "", ":"),
     "univariate": ("#E69F00", "s", "-"),
@@ -25,13 +25,13 @@ _LOOKS: Final = {
 }
 _REST: Final = (style.ORANGE, style.PURPLE, "#56B4E9", "#000000", "#8B5A2B", "#6A3D9A", "#B15928")
 
-#: Bars of columns, and ranks of columns beside decoys, at most.
+#: Most bars of columns, and most ranks of columns beside decoys.
 _BARS, _RANKS = 25, 60
 
-#: The false discovery rate of the line, where none was asked for.
+#: The false discovery rate of the line, if none was requested.
 _RATE = 0.1
 
-#: Methods with a colour of their own, at most; the others are thin lines.
+#: Most methods with a colour of their own; the others are thin lines.
 _NAMED = 8
 
 #: Below this width in inches, labels are short.
@@ -41,8 +41,8 @@ _SHORT = 6.0
 def plot_curves(selection: Selection, width: float = style.WIDTH) -> Figure:
     """The score against the number of columns for every method, with one standard error.
 
-    A grey band is within one standard error of the best, a ring marks the choice. Methods beyond
-    the :data:`_NAMED` that matter most are thin grey lines.
+    The grey band is within one standard error of the best score, and a ring marks the choice.
+    Methods beyond the :data:`_NAMED` most important ones are thin grey lines.
     """
     facts, label = selection.facts, metric_named(selection.metric, selection.task).label
     narrow = width < _SHORT
@@ -91,7 +91,7 @@ def plot_curves(selection: Selection, width: float = style.WIDTH) -> Figure:
 
 
 def plot_columns(selection: Selection, width: float = style.WIDTH) -> Figure | None:
-    """Selection frequencies; ``None`` where no half was tried, or no column selected by any."""
+    """Selection frequencies; ``None`` if no half of the rows ran, or none selected a column."""
     table = selection.table[selection.table["frequency"].notna()]
     ranked = table.sort_values(["selected", "frequency"], ascending=False, kind="stable")
     ranked = ranked[(ranked["selected"] == 1) | (ranked["frequency"] > 0)].head(_BARS)
@@ -110,8 +110,8 @@ def plot_columns(selection: Selection, width: float = style.WIDTH) -> Figure | N
 def plot_decoys(selection: Selection, width: float = style.WIDTH) -> Figure | None:
     """By how much columns are more important than their decoys, and decoys than their columns.
 
-    Both in descending order. The line is the least gain at which the estimated false discovery rate
-    is no more than the asked for one, or a tenth. ``None`` where no decoys ran.
+    Both are in descending order. The line is the smallest gain at which the estimated false
+    discovery rate is at most the requested one (0.1 by default). ``None`` if no decoys ran.
     """
     if selection.decoy_scores is None:
         return None
@@ -136,7 +136,7 @@ def plot_decoys(selection: Selection, width: float = style.WIDTH) -> Figure | No
             threshold, color="black", linewidth=1, linestyle="--",
             label=f"false discovery rate {100 * rate:g} %",
         )  # fmt: skip
-    # Below 0 columns and decoys mirror each other.
+    # Below 0, columns and decoys mirror each other.
     axes.set_ylim(bottom=min(0.0, float(ranked.min())))
     style.finish(axes, "", "rank", "gain in importance", size=9)
     figure.legend(fontsize=8, loc="outside lower center", ncols=3, frameon=False)
@@ -144,7 +144,7 @@ def plot_decoys(selection: Selection, width: float = style.WIDTH) -> Figure | No
 
 
 def _named(selection: Selection) -> set[str]:
-    """Methods with a colour of their own: the choice, random columns, the simplest, the best."""
+    """Methods with a colour of their own: the choice, random, univariate, and the best others."""
     curves = selection.curves[~selection.curves["method"].isin([ALL])]
     best = curves.groupby("method")["mean"].max().sort_values(ascending=False, kind="stable")
     first = [selection.method, "random", "univariate", *best.index]
@@ -152,7 +152,7 @@ def _named(selection: Selection) -> set[str]:
 
 
 def _spaced(sizes: list[int], factor: float) -> list[int]:
-    """Sizes at least so many times apart, so that their labels do not touch."""
+    """Sizes that differ by at least this factor, so that their labels do not overlap."""
     kept = sizes[:1]
     for size in sizes[1:]:
         if size >= factor * kept[-1]:
@@ -167,6 +167,6 @@ def _chosen_size(selection: Selection) -> int:
 
 
 def _bottom(selection: Selection) -> float | None:
-    """An axis of R2 or D2 does not go far below 0, where nothing is to be seen."""
+    """Lower end of an axis of R2 or D2, which does not extend far below 0."""
     lowest = float((selection.curves["mean"] - selection.curves["error"]).min())
     return max(lowest, -0.5) - 0.05 if selection.metric in ("r2", "d2") else None

@@ -1,4 +1,4 @@
-"""What the training rows of a fold teach about filling gaps and scaling; the test rows follow."""
+"""Imputes and scales the rows of a fold by the statistics of its training rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fsjax.tables.columns import has_missing
 
 
 class Fold(NamedTuple):
-    """One split of the rows: numbers of those that teach, and of those that judge."""
+    """One split of the rows: numbers of the training rows and of the test rows."""
 
     train: np.ndarray
     test: np.ndarray
@@ -29,13 +29,13 @@ def parts(design: Design, y: np.ndarray, fold: Fold) -> tuple[Part, Part]:
 
 
 def all_rows(design: Design, y: np.ndarray, rows: np.ndarray | None = None) -> Part:
-    """Some rows, or all of them, filled and standardised by themselves."""
+    """Some rows, or all of them, imputed and standardised by their own statistics."""
     rows = np.arange(len(y)) if rows is None else rows
     return parts(design, y, Fold(rows, rows[:0]))[0]
 
 
 def _centres(rows: np.ndarray, rule: str) -> np.ndarray:
-    """``(D,)`` means or medians; 0 where a column has no value in these rows."""
+    """Means or medians ``(D,)``; 0 for a column without any value in these rows."""
     known = ~np.isnan(rows)
     filled = np.where(known.any(axis=0), rows, 0.0)
     return np.nanmean(filled, axis=0) if rule == "mean" else np.nanmedian(filled, axis=0)

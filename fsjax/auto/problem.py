@@ -1,4 +1,4 @@
-"""What ``fsjax.select`` is asked, checked and prepared."""
+"""The problem that ``fsjax.select`` solves: checked data, and the settings of the comparison."""
 
 from __future__ import annotations
 
@@ -7,39 +7,46 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import train_test_split
 
 from fsjax.auto.columns import Design
+from fsjax.auto.folds import rounds_of
 from fsjax.auto.judge import Judge, Tried
 from fsjax.auto.preparation import Fold
 from fsjax.auto.rankers import Ranking
 from fsjax.auto.scoring import Metric
+from fsjax.tasks import TABLE
 
-#: The first numbers of columns that are tried, and by how much the others grow.
+#: The first numbers of columns that are tried, and the factor between further ones.
 GRID, GROWTH = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120), 1.6
 
-#: Where the judge is slow, every second number of columns is tried.
+#: With a slow judge, only every second number of columns is tried.
 THIN = 2
+
+
+#: Rows of each class that a sample keeps, as far as there are so many, and fewest groups of rows.
+_CLASS_ROWS, _GROUPS = 20, 10
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is asked.
+    """Data and settings of a selection.
 
     Attributes:
       design: the columns as numbers.
-      y: ``(N,)`` or ``(N, C)``, as :attr:`fsjax.tasks.Task.check` has it.
-      task: what y is.
+      y: ``(N,)`` or ``(N, C)``, as :attr:`fsjax.tasks.Task.check` returns it.
+      task: the task that y is for.
       metric: how predictions are scored.
       rounds: folds, round by round.
       methods: names of the contenders, cheapest first.
-      seed: of all that is random.
-      sizes: numbers of units that are tried, ascending; those that are kept are among them.
-      judge: the model that judges; ``None`` until it is chosen.
-      tried: how the judges did in the inner validation.
-      row_groups: ``(N,)`` numbers of rows that belong together, or ``None``.
+      seed: of all random draws.
+      sizes: numbers of units that are tried, ascending; each includes the units of ``keep``.
+      judge: the model that predicts; ``None`` until it is chosen.
+      tried: results of the judges in the inner validation.
+      row_groups: ``(N,)`` numbers of groups of rows, or ``None``.
       ordered: whether the rows are in order of time.
       keep: units that are always selected.
-      costs: ``(G,)`` of the units, or ``None`` where all cost the same.
+      costs: ``(G,)`` of the units, or ``None`` if all cost the same.
     """
 
     design: Design
@@ -59,7 +66,7 @@ class Problem:
 
     @property
     def folds(self) -> int:
-        """Folds of a round."""
+        """Number of folds in a round."""
         return len(self.rounds[0])
 
     @property
@@ -69,17 +76,19 @@ class Problem:
         return len(fold.test) / len(fold.train)
 
     def replace(self, **changes: Any) -> Problem:
-        """The same with other values."""
+        """A copy with other values."""
         return dataclasses.replace(self, **changes)
 
 
 def sizes_of(units: int, kept: int = 0, thin: bool = False) -> tuple[int, ...]:
-    """Numbers of units that are tried: 1, 2, 3, 5, 8, ... to half of them (at least to 3).
+    """Numbers of units that are tried: 1, 2, 3, 5, 8, ... up to half of them.
+
+    Of up to 240 units, more than half are tried as well.
 
     Args:
-      units: that there are.
-      kept: those that are always selected.
-      thin: whether every second number is enough.
+      units: number of units.
+      kept: number of units that are always selected.
+      thin: whether to try only every second number.
     """
     most = units - 1 if units <= 2 * GRID[-1] else units // 2
     sizes = [size for size in GRID if size <= most]
@@ -90,17 +99,14 @@ def sizes_of(units: int, kept: int = 0, thin: bool = False) -> tuple[int, ...]:
 
 
 def with_kept(ranking: Ranking, problem: Problem) -> Ranking:
-    """A ranking in which the units to be kept are first, and cheap ones before costly ones.
-
-    Where units have costs, their importance is divided by them.
-    """
+    """A ranking with the units of ``keep`` first, and with importance divided by any costs."""
     if not problem.keep and problem.costs is None:
         return ranking
     scores = ranking.scores
     if problem.costs is not None:
         finite = np.isfinite(scores)
         low = scores[finite].min() if finite.any() else 0.0
-        # Importance starts at 0: a cost divides it, and does not change its sign.
+        # Importance is shifted to start at 0, so that division by a cost cannot raise it.
         scores = np.where(finite, (scores - min(low, 0.0)) / problem.costs, scores)
     by_score = np.argsort(-scores, kind="stable")
     keep = np.asarray(problem.keep, int)
@@ -111,3 +117,53 @@ def with_kept(ranking: Ranking, problem: Problem) -> Ranking:
         return np.fromiter(dict.fromkeys([*keep, *wanted]), int)[: max(size, len(keep))]
 
     return Ranking({size: first(order, size) for size, order in ranking.order.items()}, scores)
+
+
+def on_rows(problem: Problem, rows: np.ndarray) -> Problem:
+    """The problem on some of its rows, with new folds of these rows."""
+    y, design = problem.y, problem.design
+    groups = problem.row_groups
+    if len(rows) < len(y):
+        y = y[rows]
+        design = dataclasses.replace(design, X=design.X[rows])
+        groups = None if groups is None else groups[rows]
+    rounds = rounds_of(y, problem.task, problem.seed, groups, problem.ordered)
+    return problem.replace(y=y, design=design, row_groups=groups, rounds=rounds)
+
+
+def some_rows(problem: Problem, most: int) -> np.ndarray:
+    """At most ``most`` rows: a sample stratified by class, whole groups, or the latest rows."""
+    count = len(problem.y)
+    rows = np.arange(count)
+    if count <= most:
+        return rows
+    if problem.ordered:
+        return rows[-most:]
+    rng = np.random.default_rng(problem.seed)
+    if problem.row_groups is not None:
+        labels, sizes = np.unique(problem.row_groups, return_counts=True)
+        order = rng.permutation(len(labels))
+        number = max(_GROUPS, int((np.cumsum(sizes[order]) <= most).sum()))
+        return rows[np.isin(problem.row_groups, labels[order[:number]])]
+    strata = TABLE[problem.task].strata(problem.y)
+    if (
+        strata is not None
+        and np.unique(strata, return_counts=True)[1].min() * most < _CLASS_ROWS * count
+    ):
+        # Rare classes need enough rows for the folds.
+        kept = _at_least(strata, most, rng)
+    else:
+        kept = train_test_split(rows, train_size=most, random_state=problem.seed, stratify=strata)[
+            0
+        ]
+    return np.sort(kept)
+
+
+def _at_least(strata: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows in proportion to the classes, but at least :data:`_CLASS_ROWS` of each."""
+    shuffled = rng.permutation(len(strata))
+    kept = []
+    for label, size in zip(*np.unique(strata, return_counts=True), strict=True):
+        wanted = max(_CLASS_ROWS, round(most * size / len(strata)))
+        kept.append(shuffled[strata[shuffled] == label][:wanted])
+    return np.concatenate(kept)

@@ -1,7 +1,8 @@
-"""What is done, kept as it is done: a line of JSON, with its checksum, for each piece of work.
+"""Records finished work in ``progress.jsonl``, so that a selection can be resumed.
 
-A selection that is started again with the same table and settings finds its pieces here and goes
-on. Lines that were cut by a kill or changed since do not fit their checksums, and are done again.
+Each piece of work is a line of JSON with a checksum, written as soon as it is finished. A selection
+of the same table with the same settings continues from these lines. Lines that were cut off or
+changed do not match their checksums; their work is repeated.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,17 +25,17 @@ _IDENTITY = "identity"
 
 
 class Ledger:
-    """Pieces of work by key; in memory, and in a file where a folder is given.
+    """Finished pieces of work by key, in memory and, with a folder, in a file.
 
     Args:
-      folder: where ``progress.jsonl`` is kept, or ``None``.
-      identity: what the pieces are of, where there is a folder.
+      folder: folder of ``progress.jsonl``, or ``None``.
+      identity: of the data and settings that the pieces belong to, with a folder.
 
     Attributes:
-      damaged: lines of the file that did not fit their checksums.
+      damaged: number of lines of the file that did not match their checksums.
 
     Raises:
-      ConfigError: if the folder cannot be written, or holds pieces of something else.
+      ConfigError: if the folder cannot be written, or holds pieces of another selection.
     """
 
     def __init__(self, folder: Path | None, identity: Identity | None = None) -> None:
@@ -55,11 +57,11 @@ class Ledger:
         pieces, self.damaged = _read(path)
         theirs = pieces.pop(_IDENTITY, None)
         if theirs is None:
-            # Nobody knows what these pieces are of.
+            # It is unknown what these pieces belong to.
             pieces = {}
         elif changes := identity.changes(Identity.from_json(theirs)):
             raise ConfigError(
-                f"{path.parent} holds another selection ({changes}); name another folder, or "
+                f"{path.parent} holds another selection ({changes}); choose another folder, or "
                 "remove this one"
             )
         self._done = pieces
@@ -74,7 +76,7 @@ class Ledger:
         return self._done[key]
 
     def get(self, key: str, make: Callable[[], Any]) -> Any:
-        """The piece of that key, made by ``make`` and kept if it is not there yet."""
+        """The piece with a key, as a JSON value; computed by ``make`` and recorded if missing."""
         if key not in self._done:
             value = json.loads(json.dumps(make()))
             if self._path is not None:
@@ -85,13 +87,23 @@ class Ledger:
             self._done[key] = value
         return self._done[key]
 
+    def timed(self, key: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """As :meth:`get`, of a piece that also has the ``seconds`` that it took."""
+
+        def work() -> dict[str, Any]:
+            start = time.monotonic()
+            piece = make()
+            return {**piece, "seconds": time.monotonic() - start}
+
+        return self.get(key, work)
+
 
 class Section(Ledger):
-    """A part of a ledger, whose keys begin with a name of its own.
+    """The part of a ledger whose keys begin with a prefix.
 
     Args:
-      ledger: the whole.
-      prefix: what its keys begin with.
+      ledger: the whole ledger.
+      prefix: of the keys.
     """
 
     def __init__(self, ledger: Ledger, prefix: str) -> None:
@@ -118,7 +130,7 @@ def _checksum(key: str, value: Any) -> str:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], int]:
-    """The pieces of a file by their keys, and how many lines do not fit their checksums."""
+    """The pieces of a file by key, and the number of lines that do not match their checksums."""
     if not path.exists():
         return {}, 0
     pieces: dict[str, Any] = {}

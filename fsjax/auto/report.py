@@ -1,4 +1,4 @@
-"""``report.html`` of a selection: the verdict first, then the numbers, then how it was done."""
+"""``report.html`` of a selection: verdict first, numbers next, method last."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fsjax.auto.selection import Selection
 
-#: Notes that the page shows; selection.json has all.
+#: Most notes that the page shows; selection.json has all.
 _NOTES = 50
 
 _STYLE: Final = """
@@ -47,8 +47,8 @@ def page(selection: Selection, command: str | None, date: datetime.date) -> str:
     """The page as HTML.
 
     Args:
-      selection: what to report, with the names of its table and target where they are known.
-      command: what produced it, if it was a command.
+      selection: what to report.
+      command: the command that produced it, if any.
       date: of the report.
     """
     title = "Which columns to keep" + (f": {selection.source}" if selection.source else "")
@@ -77,7 +77,7 @@ def _sections(selection: Selection, command: str | None, date: datetime.date) ->
     kept = [note for note in selection.notes if note.kind not in (*LEFT_OUT, *LOOK_AT)]
     left_out = [note for note in selection.notes if note.kind in LEFT_OUT]
     if left_out:
-        yield "<h2>Left out</h2>" + _notes(left_out)
+        yield "<h2>Columns that were left out</h2>" + _notes(left_out)
     if kept:
         yield "<h2>How columns were read</h2>" + _notes(kept)
     yield "<h2>How it was done</h2>" + facts_table(_how(selection))
@@ -103,35 +103,35 @@ def _verdict(selection: Selection) -> str:
 
 
 def _figures(selection: Selection) -> str:
-    """The numbers behind the verdict: each with what it is, and a remark."""
-    text, facts = metric_named(selection.metric, selection.task), selection.facts
+    """The numbers behind the verdict: each with its label and a remark."""
+    metric, facts = metric_named(selection.metric, selection.task), selection.facts
     interval = ""
     if selection.score_interval is not None:
-        interval = "95 % interval " + " to ".join(map(text.number, selection.score_interval))
+        interval = "95 % interval " + " to ".join(map(metric.number, selection.score_interval))
     level = "" if math.isnan(selection.level) else f"level {selection.level:g}, "
     figures = [
         ("columns selected", f"{selection.num_features} of {facts['columns_offered']}",
          f"by {selection.method}" if selection.num_features else ""),
-        (f"{text.short} of the whole procedure", text.show(selection.score), interval),
-        ("all columns", text.show(selection.score_all_columns), ""),
-        ("without any column", text.show(selection.score_chance), ""),
-        ("permutation test, p", "not known" if math.isnan(selection.p_value)
+        (f"{metric.short} of the whole procedure", metric.show(selection.score), interval),
+        (f"{metric.short} with all columns", metric.show(selection.score_all_columns), ""),
+        (f"{metric.short} without any column", metric.show(selection.score_chance), ""),
+        ("p-value", "not known" if math.isnan(selection.p_value)
          else f"{selection.p_value:.2g}", f"{level}{facts['permutations']} permutations"),
     ]  # fmt: skip
     if selection.costs is not None and selection.num_features:
         total = sum(selection.costs.get(name, 0.0) for name in selection.columns)
         figures.append(("cost of the columns", f"{total:g}", ""))
     tiles = "".join(
-        f"<div><dt>{html.escape(what)}</dt><dd>{html.escape(value)}"
+        f"<div><dt>{html.escape(label)}</dt><dd>{html.escape(value)}"
         + (f"<small>{html.escape(remark)}</small>" if remark else "")
         + "</dd></div>"
-        for what, value, remark in figures
+        for label, value, remark in figures
     )
     return f"<dl class='figures'>{tiles}</dl>"
 
 
 def _without_leaks(selection: Selection) -> str:
-    """Verdict, numbers and columns of the selection from the other columns."""
+    """Verdict, numbers and columns of the selection from the columns that are not likely leaks."""
     return (
         "<h2>Without these columns</h2><div class='aside'>"
         f"{_verdict(selection)}{_figures(selection)}{_curves(selection, 'without-leaks')}"
@@ -143,8 +143,8 @@ def _curves(selection: Selection, name: str) -> str:
     label = metric_named(selection.metric, selection.task).label
     label = label if label.isupper() or label[0].isdigit() else label[0].lower() + label[1:]
     caption = (
-        f"Cross-validated {label} by number of columns, with one standard error; the band is "
-        "within one standard error of the best"
+        f"Cross-validated {label} by number of columns, with standard errors; the grey band is "
+        "within one standard error of the best score"
     )
     return chart(lambda width: plot_curves(selection, width), name, caption)
 
@@ -154,8 +154,8 @@ def _column_pictures(selection: Selection) -> Iterable[str]:
     sets = 0 if selection.decoy_scores is None else len(selection.decoy_scores[1])
     if selection.likeness is not None and len(selection.likeness) > 1:
         yield (
-            "<h3>Correlated columns</h3><p>Absolute rank correlations of selected columns; those "
-            "that are close to 1 could replace each other.</p>"
+            "<h3>Correlated columns</h3><p>Absolute rank correlations of the selected columns; "
+            "columns with a correlation close to 1 could replace each other.</p>"
         )
         yield likeness_heatmap(selection.likeness)
     yield chart(
@@ -166,46 +166,46 @@ def _column_pictures(selection: Selection) -> Iterable[str]:
     yield chart(
         lambda width: plot_decoys(selection, width),
         "decoys",
-        f"Columns beside {style.count(sets, 'set')} of decoys (knockoffs of numeric columns, "
-        "permuted copies of the others): by how much columns are more important than their "
-        "decoys, and decoys than their columns; columns above the line are filled, the band holds "
-        "all sets",
+        "By how much columns are more important than their decoys, and decoys than their "
+        f"columns, in {style.count(sets, 'set')} of decoys (knockoffs of numeric columns, permuted "
+        "copies of the others); columns above the line are filled, the band spans all sets",
     )
 
 
 def _comparisons(selection: Selection, comparisons: pd.DataFrame) -> str:
-    text = metric_named(selection.metric, selection.task)
+    metric = metric_named(selection.metric, selection.task)
     rows = [
         [
             row.against,
-            text.number(row.difference, sign=True),
-            f"{text.number(row.low, sign=True)} to {text.number(row.high, sign=True)}",
+            metric.number(row.difference, sign=True),
+            f"{metric.number(row.low, sign=True)} to {metric.number(row.high, sign=True)}",
             row.verdict,
         ]
         for row in comparisons.itertuples()
     ]
-    head = ["the selection minus", f"difference of {text.short}", "95 % interval", "verdict"]
+    head = ["the selection minus", f"difference of {metric.short}", "95 % interval", "verdict"]
     return rows_table(head, rows, words=True, wraps=True) + "<p>Paired over the same folds.</p>"
 
 
 def _methods(selection: Selection) -> str:
-    digits = metric_named(selection.metric, selection.task).digits
+    metric = metric_named(selection.metric, selection.task)
     sizes = sorted(selection.curves["num_features"].unique())
     rows = []
-    for name, of_method in selection.curves.groupby("method", sort=False):
-        scores = of_method.set_index("num_features")[["mean", "error"]]
+    for name, curve in selection.curves.groupby("method", sort=False):
+        scores = curve.set_index("num_features")[["mean", "error"]]
         cells = [
-            "{:.{d}f} ± {:.{d}f}".format(*scores.loc[size], d=digits)
+            "{:.{d}f} ± {:.{d}f}".format(*scores.loc[size], d=metric.digits)
             if size in scores.index
             else ""
             for size in sizes
         ]
-        rows.append([str(name), str(int(of_method["folds"].max())), *cells])
-    left_out = selection.facts["methods_left_out"]
-    note = "".join(
-        f"<p>{html.escape(name)}: {html.escape(why)}.</p>" for name, why in left_out.items()
+        rows.append([str(name), str(int(curve["folds"].max())), *cells])
+    left_out = "".join(
+        f"<p>{html.escape(name)} {html.escape(reason)}.</p>"
+        for name, reason in selection.facts["methods_left_out"].items()
     )
-    return rows_table(["method", "folds", *map(str, sizes)], rows) + note
+    caption = f"Cross-validated {metric.short} ± standard error, by number of columns."
+    return f"<p>{caption}</p>" + rows_table(["method", "folds", *map(str, sizes)], rows) + left_out
 
 
 def _notes(notes: Sequence[Note]) -> str:
@@ -221,7 +221,7 @@ def _how(selection: Selection) -> dict[str, str]:
     sparse = {}
     if facts["nonzeros"] is not None:
         share = facts["nonzeros"] / facts["rows"] / facts["columns_offered"]
-        sparse["values that are not zero"] = f"{facts['nonzeros']:,} ({100 * share:.2g} %)"
+        sparse["nonzero values"] = f"{facts['nonzeros']:,} ({100 * share:.2g} %)"
     values = {
         "rows": _rows(selection),
         "columns to choose from": facts["columns_offered"],
@@ -229,11 +229,11 @@ def _how(selection: Selection) -> dict[str, str]:
         "task": selection.task,
         "score": metric.label,
         "cross-validation": f"{facts['folds']} folds{rounds}, selection within the training rows",
-        "judge": _judge(selection),
-        "rule": "fewest columns within one standard error of the best, over the same folds"
+        "judge (model that predicts)": _judge(selection),
+        "rule": "fewest columns within one standard error of the best score, paired over the folds"
         + (f", and at most {metric.margin:g} behind it" if math.isfinite(metric.margin) else ""),
-        "permutation test": f"{facts['permutations']} permutations of the target, "
-        f"{facts['as_good']} as good",
+        "permutation test": f"{facts['permutations']} permutations of the target, of which "
+        f"{facts['as_good']} are predicted as well as the target",
         "decoys": f"{style.count(facts['decoy_sets'], 'set')}, importance by "
         f"{facts['decoy_statistic']}"
         if facts["decoy_sets"]
@@ -246,18 +246,18 @@ def _how(selection: Selection) -> dict[str, str]:
 
 
 def _rows(selection: Selection) -> str:
-    """The rows of the table, and those on which methods were compared where they are fewer."""
+    """The number of rows, and the number on which methods were compared if that is smaller."""
     rows, compared = selection.facts["rows"], selection.facts.get("rows_compared")
     fewer = compared is not None and compared < rows
     return f"{rows:,}" + (f"; methods were compared on {compared:,} of them" if fewer else "")
 
 
 def _judge(selection: Selection) -> str:
-    """The model that predicts from the columns, and what it was chosen from."""
+    """The model that predicts from the columns, and the models that it was chosen from."""
     facts = selection.facts
     tried = {name: score for name, score in facts["judges_tried"].items() if score is not None}
     metric = metric_named(selection.metric, selection.task)
     scores = ", ".join(f"{name} {metric.show(score)}" for name, score in tried.items())
     chosen = f" (inner validation: {scores})" if scores else ""
     wide = facts["nonzeros"] is not None and facts["columns_offered"] > FEW
-    return selection.judge + chosen + ("; for all columns a linear model" if wide else "")
+    return selection.judge + chosen + ("; from all columns a linear model" if wide else "")

@@ -1,4 +1,4 @@
-"""The order of rows in time, and which rows belong together, from a column of the table."""
+"""The order of the rows in time, and groups of rows, from a column of the table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RowOrder(NamedTuple):
 
     Attributes:
       rows: ``(N,)`` numbers of rows; ties keep their order.
-      remark: how the times were read, where that had to be decided; else empty.
+      remark: how the times were read, if that was ambiguous; otherwise empty.
     """
 
     rows: np.ndarray
@@ -27,7 +27,7 @@ class RowOrder(NamedTuple):
 
 
 def row_order(name: str, column: pd.Series) -> RowOrder:
-    """The rows by their times: numbers, dates or durations, also those written as text.
+    """The rows in order of their times: numbers, dates or durations, also written as text.
 
     Args:
       name: of the column, for messages.
@@ -38,10 +38,12 @@ def row_order(name: str, column: pd.Series) -> RowOrder:
     """
     _check_complete(name, column, "order", "their place in the order is unknown")
     if is_bool_dtype(column):
-        raise DataError(f"order: column {name!r} holds true and false, which is no order")
+        raise DataError(
+            f"order: column {name!r} holds true and false; name a column of numbers or dates"
+        )
     times, remark = column, ""
-    timed = is_datetime64_any_dtype(column) or is_timedelta64_dtype(column)
-    if not (timed or holds_numbers(column)):
+    has_times = is_datetime64_any_dtype(column) or is_timedelta64_dtype(column)
+    if not (has_times or holds_numbers(column)):
         times, remark = _read_times(name, column.astype(str).str.strip())
     return RowOrder(np.argsort(times.to_numpy(), kind="stable"), remark)
 
@@ -69,7 +71,7 @@ def _read_times(name: str, texts: pd.Series) -> tuple[pd.Series, str]:
         unread = texts[dates.values.isna()]
         if len(unread):
             raise DataError(
-                f"order: column {name!r} has {len(unread)} of {len(texts)} values that are no "
+                f"order: column {name!r} has {len(unread)} of {len(texts)} values that are not "
                 f"dates (first: {unread.iloc[0]!r} in row {unread.index[0]}, counted from 0); "
                 "correct them, or drop these rows"
             )

@@ -1,4 +1,4 @@
-"""Permuted targets: which rows may change places under chance, for permutation tests."""
+"""Permutations of the target for permutation tests, which keep groups and series together."""
 
 from __future__ import annotations
 
@@ -6,41 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fsjax.auto.row_groups import group_numbers
+from fsjax.auto.folds import group_numbers
 
 #: A series is shifted by at least this share of its length.
 _LEAST_SHIFT = 0.1
 
-#: Draws numbers of rows ``(N,)``.
+#: From a random generator to an order of the rows ``(N,)``.
 Draw = Callable[[np.random.Generator], np.ndarray]
-
-
-def permutation(
-    y: np.ndarray,
-    rng: np.random.Generator,
-    row_groups: Sequence | None = None,
-    ordered: bool = False,
-) -> np.ndarray:
-    """Numbers of rows ``(N,)``, so that ``y[order]`` is a target without relation to X.
-
-    Rows that resemble each other stay together, as otherwise a test takes their likeness for a
-    relation of columns and target (Winkler et al. 2015):
-
-    - Groups change places as a whole: the rows of a group have the targets of the rows of another
-      group, in their order, over again where it is smaller. This is exact for groups of one size;
-      otherwise, some rows are repeated and others left out.
-    - A series is shifted circularly, by at least a tenth of its length.
-
-    Args:
-      y: ``(N,)`` or ``(N, C)``.
-      rng: draws.
-      row_groups: ``(N,)`` labels of rows that belong together, such as patients.
-      ordered: whether the rows are in order of time.
-
-    Raises:
-      ConfigError: for groups that do not fit, or together with ``ordered``.
-    """
-    return _draw(y, row_groups, ordered)(rng)
 
 
 def permutations(
@@ -50,7 +22,26 @@ def permutations(
     row_groups: Sequence | None = None,
     ordered: bool = False,
 ) -> np.ndarray:
-    """Several of :func:`permutation`, ``(count, N)``; a larger count begins with the same ones."""
+    """Orders of the rows ``(count, N)``, so that ``y[order]`` is a target without relation to X.
+
+    Dependent rows stay together, because a test would otherwise take their dependence for a
+    relation of columns and target (Winkler et al. 2015):
+
+    - Groups are exchanged as a whole: the rows of a group get the targets of another group, in its
+      order, repeated if it is smaller. This is exact for groups of equal size; otherwise some rows
+      are repeated and others left out.
+    - A series is shifted circularly, by at least a tenth of its length.
+
+    Args:
+      y: ``(N,)`` or ``(N, C)``.
+      count: number of orders; a larger count starts with the same orders.
+      seed: of the draws.
+      row_groups: ``(N,)`` labels of dependent rows, such as patients.
+      ordered: whether the rows are in order of time.
+
+    Raises:
+      ConfigError: for groups that do not fit, or together with ``ordered``.
+    """
     draw = _draw(y, row_groups, ordered)
     orders = [draw(np.random.default_rng((seed, number))) for number in range(count)]
     return np.array(orders, int).reshape(count, len(y))

@@ -1,11 +1,11 @@
-"""Which method, and how many columns: the fewest that are not worse than the best.
+"""The rule for method and number of columns: the fewest that are not worse than the best.
 
 Breiman et al. (1984), section 3.4.3: the simplest model whose cross-validated score is within one
 standard error of the best one. The error is that of the paired difference over the same folds, so
-that folds which are hard for everybody do not count, and it allows for folds that share their
-training rows (Nadeau and Bengio 2003). Folds of few rows differ so much that this error is large:
-more than a small margin is not given up for fewer columns, however uncertain it is; and a quarter
-of that margin is no reason for more columns, however certain it is.
+that folds which are hard for all methods do not count, and it accounts for folds that share
+training rows (Nadeau and Bengio 2003). With few rows this error is large, so that the rule gives up
+at most a small margin for fewer columns, however large the error; and a quarter of that margin is
+always given up, however small the error.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Share of the margin by which a score may be behind though the folds agree on it.
+from fsjax.auto.differences import corrected_error
+
+#: Share of the margin that is always given up for fewer columns.
 _NOTHING = 0.25
 
-#: What the merged rankings of the simple methods are called among the methods.
+#: Name of the merged rankings of the simple methods among the methods.
 CONSENSUS = "consensus"
 
 #: A method, and how many columns it selects.
@@ -29,14 +31,14 @@ Scores = Mapping[Key, np.ndarray]
 
 
 class Choice(NamedTuple):
-    """What the rule says.
+    """The choice of the rule.
 
     Attributes:
-      method, size: the choice.
-      mean: its cross-validated score.
-      best_method, best_size: the best by the mean alone.
-      best: that mean.
-      error: standard error of the best.
+      method, size: the chosen method and number of columns.
+      mean: their cross-validated score.
+      best_method, best_size: those of the best score.
+      best: the best score.
+      error: its standard error.
     """
 
     method: str
@@ -52,9 +54,9 @@ def standard_error(values: np.ndarray, folds: int) -> float:
     """Standard error of a cross-validated mean.
 
     Args:
-      values: scores of folds, or differences of such, those of all rounds.
-      folds: how many are in a round. Further rounds split the same rows again, so they make the
-        spread better known and not the error smaller.
+      values: scores, or differences of scores, over the folds of all rounds.
+      folds: number of folds in a round. Further rounds split the same rows again: they estimate the
+        spread better and do not make the error smaller.
     """
     known = values[~np.isnan(values)]
     if len(known) < 2:
@@ -70,33 +72,33 @@ def choose(
     preferred: str = CONSENSUS,
     margin: float = np.inf,
 ) -> Choice:
-    """The fewest columns that are within one standard error of the best; among equals the best.
+    """Chooses the fewest columns that are within one standard error of the best score.
 
-    Of the methods with as many columns the preferred one is taken, unless another is better by more
-    than a standard error: what many selectors agree on holds on new rows more often than what won
-    on a few folds. Otherwise the one whose scores with up to twice as many columns are best: single
-    sizes are noisy, and good selectors stay good.
+    Among the methods with that number of columns the preferred one is chosen, unless another is
+    better by more than a standard error: what many selectors agree on holds on new rows more often
+    than what won on a few folds. Otherwise the method with the best mean score from this number to
+    twice as many columns is chosen, because scores of single numbers are noisy.
 
     Args:
-      scores: by method and size.
-      folds: folds of a round.
-      without: methods that are there for comparison and are not chosen; all columns may be.
-      costs: of each method and size, to be kept low in place of the number of columns.
-      preferred: method that is chosen where others are not better.
-      margin: difference to the best that is given up for fewer columns, at most.
+      scores: by method and number of columns.
+      folds: number of folds in a round.
+      without: methods that only serve for comparison and are not chosen.
+      costs: of each method and number of columns, to be minimised instead of the number.
+      preferred: method that is chosen unless another is better.
+      margin: largest difference from the best score that is given up for fewer columns.
     """
     means = levelled_means(scores)
     excluded = set(without)
     allowed = [key for key in means if key[0] not in excluded] or list(means)
     top = max(allowed, key=lambda key: (means[key], -key[1]))
-    price = {key: float(key[1]) if costs is None else costs[key] for key in means}
+    cost = {key: float(key[1]) if costs is None else costs[key] for key in means}
     good = [key for key in allowed if not_worse(scores, key, top, folds, margin)]
-    least = min(price[key] for key in good)
-    fewest = [key for key in good if price[key] <= least]
+    least = min(cost[key] for key in good)
+    fewest = [key for key in good if cost[key] <= least]
     method, size = max(fewest, key=lambda key: (_around(means, key), means[key]))
     key = (preferred, size)
     near = key in allowed and all(not_worse(scores, key, other, folds) for other in fewest)
-    if near and price[key] <= least:
+    if near and cost[key] <= least:
         method = preferred
     return Choice(
         method,
@@ -109,7 +111,7 @@ def choose(
 
 
 def not_worse(scores: Scores, key: Key, top: Key, folds: int, margin: float = np.inf) -> bool:
-    """Whether one method and size is within one standard error of another, over the same folds."""
+    """Whether ``key`` is within one standard error of ``top``, over the same folds."""
     behind = scores[top] - scores[key]
     known = behind[~np.isnan(behind)]
     reach = min(paired_error(known, folds), margin)
@@ -122,24 +124,24 @@ def paired_error(differences: np.ndarray, folds: int) -> float:
     """Standard error of a mean difference over folds that share training rows.
 
     Args:
-      differences: of scores over the same folds, those of all rounds, none missing.
-      folds: how many are in a round.
+      differences: of scores over the same folds of all rounds, none missing.
+      folds: number of folds in a round.
     """
     if len(differences) < 2:
         return 0.0
-    share = 1.0 / max(folds - 1, 1)
-    return float(np.sqrt((1.0 / len(differences) + share) * differences.var(ddof=1)))
+    return float(corrected_error(differences, 1.0 / max(folds - 1, 1)))
 
 
 def levelled_means(scores: Scores) -> dict[Key, float]:
-    """Mean scores, on one level though some methods ran on some of the folds only.
+    """Mean scores that are comparable although some methods ran on only some of the folds.
 
-    Each mean is that of the differences to the average of the methods which ran on every fold.
+    Each mean is that of the differences from the average of the methods that ran on most folds,
+    plus the mean of this average.
     """
     ran = {key: values for key, values in scores.items() if not np.isnan(values).all()}
     most = max(int((~np.isnan(values)).sum()) for values in ran.values())
-    whole = [values for values in ran.values() if int((~np.isnan(values)).sum()) == most]
-    level = np.mean(whole, axis=0)
+    complete = [values for values in ran.values() if int((~np.isnan(values)).sum()) == most]
+    level = np.mean(complete, axis=0)
     return {
         key: float(np.nanmean(values - level) + np.nanmean(level))
         if not np.isnan(values - level).all()
@@ -149,19 +151,19 @@ def levelled_means(scores: Scores) -> dict[Key, float]:
 
 
 def honest_scores(scores: Scores, folds: int, margin: float = np.inf) -> np.ndarray:
-    """The scores of what the rule chooses without looking at the fold that judges it.
+    """The score on each fold of what the rule chooses from the other folds.
 
-    The score of the choice itself is the best of many, and so too good. Only the first round takes
-    part: further rounds judge the rows of each of its folds, and who takes part in them was decided
-    by these rows.
+    The score of the choice itself is optimistic, as it is the best of many. Only the first round
+    takes part: in further rounds the rows of each of its folds are test rows again, and these rows
+    decided which methods take part in them.
 
     Args:
-      scores: by method and size, over the folds of all rounds, those of the first one first.
-      folds: folds of a round.
+      scores: by method and number of columns, over the folds of all rounds, the first round first.
+      folds: number of folds in a round.
       margin: as for :func:`choose`.
 
     Returns:
-      ``(folds,)``, one score for each fold of the first round.
+      ``(folds,)`` scores, one for each fold of the first round.
     """
     first = {key: values[:folds] for key, values in scores.items()}
     first = {key: values for key, values in first.items() if not np.isnan(values).any()} or first
@@ -177,7 +179,7 @@ def honest_scores(scores: Scores, folds: int, margin: float = np.inf) -> np.ndar
 
 
 def enough(scores: Scores, choice: Choice, folds: int, margin: float = np.inf) -> dict[str, int]:
-    """For each method the fewest columns with which it is not worse than the best, if any."""
+    """The fewest columns with which each method is not worse than the best, if there are any."""
     fewest: dict[str, int] = {}
     for method, size in sorted(scores, key=lambda key: key[1]):
         best = (choice.best_method, choice.best_size)
@@ -187,7 +189,7 @@ def enough(scores: Scores, choice: Choice, folds: int, margin: float = np.inf) -
 
 
 def _around(means: Mapping[Key, float], key: Key) -> float:
-    """Mean over the sizes of a method from this one to twice as many columns."""
+    """Mean score of a method from this number of columns to twice as many."""
     method, size = key
     return float(
         np.mean([m for (name, k), m in means.items() if name == method and size <= k <= 2 * size])

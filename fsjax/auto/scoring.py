@@ -13,10 +13,10 @@ from fsjax.errors import ConfigError, nearest
 from fsjax.evaluation import concordance_index
 from fsjax.metrics.by_task import d2_poisson
 
-#: The smaller of two classes below this share: accuracy says little.
+#: If the smaller of two classes has less than this share, accuracy says little.
 _RARE: Final = 0.1
 
-#: A fitted model, test columns, test targets; larger is better, NaN where it is not defined.
+#: From a fitted model, test columns and test targets to a score, larger is better, or NaN.
 Scorer = Callable[[Any, Any, np.ndarray], float]
 
 
@@ -24,13 +24,13 @@ class Metric(NamedTuple):
     """How predictions are scored.
 
     Attributes:
-      name: as in ``selection.json``; the library's own names or one of scikit-learn's scorers.
-      label: on axes.
-      short: in sentences.
-      digits: after the point, where it is shown.
-      score: larger is better; in percent where the label says so.
-      chance: the score without any column, from training and test targets.
-      bounds: between which scores lie.
+      name: in ``selection.json``; a name of the library or of a scorer of scikit-learn.
+      label: name on axes.
+      short: name in sentences.
+      digits: shown digits after the decimal point.
+      score: larger is better; in percent if the label says so.
+      chance: from training and test targets to the score without any column.
+      bounds: smallest and largest possible score.
     """
 
     name: str
@@ -48,13 +48,13 @@ class Metric(NamedTuple):
 
     @property
     def margin(self) -> float:
-        """A difference that hardly matters; infinite for scores without a scale of their own."""
+        """A difference that hardly matters; infinite for scores of unknown scale."""
         if self.in_percent:
             return 2.0
         return 0.02 if self.bounds[1] == 1.0 else np.inf
 
     def number(self, value: float, sign: bool = False) -> str:
-        """A score without its unit, on request with its sign."""
+        """A score as text without its unit, if ``sign`` with its sign."""
         if not np.isfinite(value):
             return "not known"
         if round(value, self.digits) == 0:
@@ -62,7 +62,7 @@ class Metric(NamedTuple):
         return f"{value:{'+' if sign else ''}.{self.digits}f}".replace("-", "\N{MINUS SIGN}")
 
     def show(self, value: float) -> str:
-        """A score as text, with its unit."""
+        """A score as text with its unit."""
         return self.number(value) + (" %" if self.in_percent and np.isfinite(value) else "")
 
 
@@ -76,10 +76,6 @@ def _majority(train: np.ndarray, test: np.ndarray) -> float:
 
 def _auc(model: Any, X: Any, y: np.ndarray) -> float:
     return float("nan") if np.unique(y).size < 2 else float(get_scorer("roc_auc")(model, X, y))
-
-
-def _label_accuracy(model: Any, X: Any, y: np.ndarray) -> float:
-    return 100.0 * float(np.mean(model.predict(X) == y))
 
 
 def _commonest(train: np.ndarray, test: np.ndarray) -> float:
@@ -117,7 +113,7 @@ METRICS: Final = {
         Metric("auc", "area under the ROC curve", "AUC", 3, _auc, lambda train, test: 0.5,
                (0.0, 1.0)),
         Metric("label_accuracy", "accuracy of labels in percent", "accuracy of labels", 1,
-               _label_accuracy, _commonest, (0.0, 100.0)),
+               _accuracy, _commonest, (0.0, 100.0)),
         Metric("r2", "R2", "R2", 3, _r2, _r2_of_mean, (-np.inf, 1.0)),
         Metric("d2", "D2 (Poisson)", "D2", 3, _d2,
                lambda train, test: d2_poisson(test, _mean(train, test)), (-np.inf, 1.0)),
@@ -142,16 +138,15 @@ def metric_named(name: str, task: str) -> Metric:
 
 
 def choose_metric(name: str | None, task: str, y: np.ndarray) -> Metric:
-    """The metric of that name, or what suits the target: ``auc`` where one of two classes is rare.
+    """The metric of that name, or the default: ``auc`` if one of two classes is rare.
 
     Args:
-      name: one of :data:`OF_TASK`, or a name that :func:`sklearn.metrics.get_scorer` takes, or
-        ``None``.
+      name: of :data:`OF_TASK`, or of a scorer of scikit-learn, or ``None`` for the default.
       task: of :data:`OF_TASK`.
       y: the target.
 
     Raises:
-      ConfigError: for a name that the task does not have, or ``auc`` of several classes.
+      ConfigError: for a name that does not suit the task, or ``auc`` of several classes.
     """
     allowed = OF_TASK[task]
     two = task == "classification" and len(np.unique(y)) == 2
@@ -159,7 +154,7 @@ def choose_metric(name: str | None, task: str, y: np.ndarray) -> Metric:
         rare = two and np.bincount(y).min() < _RARE * len(y)
         return METRICS["auc" if rare else allowed[0]]
     if name == "auc" and not two:
-        raise ConfigError(f"metric='auc' of {task}: it is for two classes; choose {allowed[0]!r}")
+        raise ConfigError(f"metric='auc' of {task} needs two classes; choose {allowed[0]!r}")
     if name in allowed:
         return METRICS[name]
     if name in METRICS or task == "survival" or name not in get_scorer_names():
@@ -190,8 +185,8 @@ def _of_scorer(name: str, task: str) -> Metric:
             return float(scorer(model, X, y))
         except AttributeError as error:
             raise ConfigError(
-                f"metric={name!r} asks the judge for something it does not have ({error}); choose "
-                "another metric, or a judge that has it"
+                f"metric={name!r} does not work with this judge ({error}); choose another metric, "
+                "or another judge"
             ) from None
 
     return Metric(name, name.replace("_", " "), name.replace("_", " "), 3, score, chance)

@@ -21,15 +21,13 @@ from fsjax.auto.chance import Chance, chance_test
 from fsjax.auto.columns import Design, Note, design
 from fsjax.auto.compete import Contest
 from fsjax.auto.contenders import contenders
-from fsjax.auto.folds import common_classes
+from fsjax.auto.folds import common_classes, group_numbers
 from fsjax.auto.judge import Judge, own_judge
 from fsjax.auto.leaks import leaks
 from fsjax.auto.plan import plan
-from fsjax.auto.problem import Problem
+from fsjax.auto.problem import Problem, on_rows, some_rows
 from fsjax.auto.progress_file import Ledger, Section
 from fsjax.auto.rankers import SIMPLE
-from fsjax.auto.row_groups import group_numbers
-from fsjax.auto.row_sample import on_rows, some_rows
 from fsjax.auto.rule import CONSENSUS
 from fsjax.auto.scoring import choose_metric
 from fsjax.auto.selection import Selection
@@ -45,18 +43,18 @@ from fsjax.tables.columns import arrays_of, is_sparse
 from fsjax.tables.user_arrays import as_array
 from fsjax.version import __version__
 
-#: Shares of the budget that may be spent when the permutations, the simple methods, the networks
-#: and the further rounds end; networks and rounds have at least the first of two, and as much of
-#: the rest as the ranking on halves of the rows leaves.
+#: Shares of the budget that may be spent by the end of the permutations, of the simple methods, and
+#: of the networks and further rounds: the latter two between these shares, depending on what
+#: decoys and halves of the rows will need.
 _CHANCE_SHARE, _SIMPLE_SHARE, _NETWORK_SHARES = 0.3, 0.5, (0.5, 0.85)
 
-#: Share of the budget of the selection with likely leaks, where there is one without them as well.
+#: Share of the budget for the selection with likely leaks, if one without them follows.
 _LEAK_SHARE = 0.45
 
-#: Rows on which leaks are looked for, at most.
+#: Most rows on which leaks are looked for.
 _LEAK_ROWS = 20_000
 
-#: Rows on which folds are tried before anything runs, at most.
+#: Most rows on which folds are tried before anything runs.
 _FOLD_ROWS = 1_000
 
 
@@ -65,10 +63,10 @@ class Origin(NamedTuple):
 
     Attributes:
       source: name of its file.
-      target: name of what is predicted.
-      command: what was typed.
-      notes: on how it was read.
-      elapsed: seconds that were spent before, which count towards the budget.
+      target: name of the column that is predicted.
+      command: the command line.
+      notes: on how the file was read.
+      elapsed: seconds since the start of the process, which count towards the budget.
     """
 
     source: str | None = None
@@ -76,6 +74,21 @@ class Origin(NamedTuple):
     command: str | None = None
     notes: tuple[Note, ...] = ()
     elapsed: float = 0.0
+
+
+class _Settings(NamedTuple):
+    """Arguments of :func:`select` that are about the problem."""
+
+    task: str | None
+    metric: str | None
+    impute: str | None
+    methods: Sequence[str] | None
+    keep: Sequence[str]
+    drop: Sequence[str]
+    costs: Mapping[str, float] | None
+    row_groups: Any
+    ordered: bool
+    seed: int
 
 
 def select(
@@ -101,68 +114,71 @@ def select(
 ) -> Selection:
     """Selects columns of a table: by which method, how many, and how sure that is.
 
-    Under cross-validation (selection within the training folds), all columns, random ones, simple
-    selectors (a univariate filter, the path of Lasso, recursive elimination, minimum redundancy,
-    forward selection, forests, Boruta's shadow test, and their consensus) and networks of the
-    library that suit the shape of the table compete at several numbers of columns, cheapest first
-    within the budget. One judge, chosen by inner validation, scores them all. The rule is the
-    fewest columns within one standard error of the best score, paired over the folds. Permuted
-    targets tell whether there is anything to find, complementary halves of the rows how often a
-    column would be selected, and decoys (knockoffs and permuted copies) how many are false.
+    All columns, random columns, simple selectors (a univariate filter, the Lasso path, recursive
+    elimination, minimum redundancy, forward selection, forests, Boruta's shadow test, and their
+    consensus) and networks of the library that suit the shape of the table compete under
+    cross-validation, with the selection inside the training folds, at several numbers of columns,
+    cheapest first within the budget. One model, the judge, is chosen by inner validation and
+    predicts from every selection. The fewest columns within one standard error of the best score,
+    paired over the folds, are selected. Permuted targets show whether there is anything to find,
+    complementary halves of the rows how often each column is selected, and decoys (knockoffs and
+    permuted copies) how many columns are likely to be false.
 
     Args:
-      X: ``(N, columns)`` a pandas DataFrame with numbers, text, dates, truth values; or numbers,
-        also a sparse matrix or array of SciPy, or a frame of sparse columns, which stay sparse.
+      X: ``(N, columns)`` a pandas DataFrame of numbers, text, dates and truth values; or numbers,
+        also a SciPy sparse matrix or array, or a frame of sparse columns, which stay sparse.
       y: ``(N,)`` labels or numbers, ``(N, C)`` numbers or labels of 0 and 1, or time and event.
       task: ``'classification'``, ``'regression'``, ``'multilabel'``, ``'counts'`` or
-        ``'survival'``; by default one of the first three, as y looks.
-      metric: of classes ``'accuracy'`` or ``'auc'``, by default AUC where one of two classes has
-        less than a tenth of the rows; ``'r2'`` of numbers, ``'label_accuracy'``, ``'d2'`` (of the
+        ``'survival'``; by default one of the first three, inferred from y.
+      metric: for classes ``'accuracy'`` or ``'auc'``, by default AUC if one of two classes has
+        less than a tenth of the rows; ``'r2'`` for numbers, ``'label_accuracy'``, ``'d2'`` (of the
         Poisson deviance), ``'concordance_index'``; or the name of any scorer of scikit-learn.
-      judge: what predicts from the selected columns: ``'linear'``, ``'rbf'`` or ``'trees'``, or any
-        estimator of scikit-learn; by default the one of the three that predicts best.
-      budget: time, such as ``'90s'``, ``'5min'``, ``'1h'`` or seconds; ``None`` is without end.
-      fdr: false discovery rate in (0, 1): the selection is then all columns whose estimated share
-        of false ones stays below it. By default the fewest that predict as well.
-      impute: ``'mean'`` or ``'median'`` for missing numbers; sparse tables may have none.
-      methods: names of the contenders (simple ones: see :data:`fsjax.auto.rankers.SIMPLE`; or any
-        registered method); all columns and random ones are always there.
+      judge: the model that predicts from the selected columns: ``'linear'``, ``'rbf'`` or
+        ``'trees'``, or any estimator of scikit-learn; by default whichever of the three predicts
+        best.
+      budget: time, for example ``'90s'``, ``'5min'``, ``'1h'`` or seconds; ``None`` sets no limit.
+      fdr: false discovery rate in (0, 1): selects all columns whose estimated rate is at most this.
+        By default the fewest columns that predict as well as the best are selected.
+      impute: ``'mean'`` or ``'median'`` for missing numbers; sparse tables may have none missing.
+      methods: names of the contenders: simple ones (:data:`fsjax.auto.rankers.SIMPLE`) or any
+        registered method. All columns and random ones always take part.
       keep: names of columns that are always selected.
       drop: names of columns that are never selected.
-      costs: a number above 0 for each column by name, 1 where none is given: the selection is then
-        the cheapest that is not worse than the best, in place of the smallest.
+      costs: a number above 0 for each column by name, by default 1: selects the cheapest columns
+        that are not worse than the best, instead of the fewest.
       row_groups: ``(N,)`` labels of rows that stay on one side of each split, such as patients.
-      ordered: whether the rows are in order of time, so that earlier ones teach.
+      ordered: whether the rows are in order of time, so that models train on earlier rows.
       seed: of folds, draws and trainings, at least 0.
-      workdir: folder for ``progress.jsonl`` and the report; the same call goes on from there.
-      progress: whether to show what is going on.
+      workdir: folder for ``progress.jsonl`` and the report; the same call resumes from there.
+      progress: whether to show progress on standard error.
       origin: where the table comes from, for the report.
 
     Returns:
-      The selection. After Ctrl-C, what is known by then, ``finished`` false.
+      The selection. After Ctrl-C, what is known by then, with ``finished`` false.
 
     Raises:
       DataError: for data that cannot be used.
-      ConfigError: for settings that cannot.
-      KeyboardInterrupt: where there is nothing to tell yet.
+      ConfigError: for settings that cannot be used.
+      KeyboardInterrupt: if it came before there was any result.
     """
     origin = origin or Origin()
     clock = Clock(seconds(budget), progress, origin.elapsed)
     if fdr is not None and not (is_number(fdr) and 0 < fdr < 1):
         raise ConfigError(f"fdr={fdr!r}; choose a number between 0 and 1, such as 0.1")
-    seed = check_whole("seed", seed, least=0)
-    problem, classes, notes = _problem(
-        X, y, task, metric, impute, methods, keep, drop, costs, row_groups, ordered, seed
-    )
+    settings = _Settings(
+        task, metric, impute, methods, keep, drop, costs, row_groups, ordered,
+        check_whole("seed", seed, least=0),
+    )  # fmt: skip
+    problem, classes, notes = _problem(X, y, settings)
     chosen_judge = own_judge(judge, problem.task)
     named_costs = None if costs is None else dict(costs)
     request = Request(
         problem, classes, fdr, (*origin.notes, *notes), origin.source, origin.target, named_costs
     )
-    # A table without usable folds is refused before anything is written.
+    # Raises for a table without usable folds, before anything is written.
     on_rows(problem, some_rows(problem, _FOLD_ROWS))
     folder = None if workdir is None else Path(workdir)
-    # Threads of small products and models wait for each other longer than they work.
+    # In small matrix products and models, threads wait for each other longer than they work.
     with threadpool_limits(1), nullcontext() if folder is None else exclusive(folder):
         ledger = Ledger(folder, _identity(problem, chosen_judge))
         selection = _with_and_without_leaks(request, chosen_judge, ledger, clock)
@@ -176,11 +192,11 @@ def select(
 def _with_and_without_leaks(
     request: Request, judge: Judge | None, ledger: Ledger, clock: Clock
 ) -> Selection:
-    """The selection, and where there are likely leaks the one without them beside it."""
+    """The selection; if there are likely leaks, with the one without them beside it."""
     table = request.table
     rows = some_rows(table, _LEAK_ROWS)
-    some = dataclasses.replace(table.design, X=table.design.X[rows])
-    warnings = leaks(some, table.y[rows], table.task)
+    sample = dataclasses.replace(table.design, X=table.design.X[rows])
+    warnings = leaks(sample, table.y[rows], table.task)
     request = request._replace(notes=(*request.notes, *warnings))
     others = [
         unit
@@ -189,9 +205,9 @@ def _with_and_without_leaks(
     ]
     if not warnings or len(others) < 2:
         return _run(request, judge, ledger, clock)
-    first = clock.part(_LEAK_SHARE)
-    selection = _run(request, judge, ledger, first)
-    if first.stopped:
+    first_clock = clock.part(_LEAK_SHARE)
+    selection = _run(request, judge, ledger, first_clock)
+    if first_clock.stopped:
         clock.stop()
     clean = request._replace(table=_of_units(table, others), notes=())
     without = None
@@ -206,7 +222,7 @@ def _with_and_without_leaks(
 
 
 def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) -> Selection:
-    """All that the time allows; after Ctrl-C, what is known by then."""
+    """Runs all that the budget allows; after Ctrl-C, answers with what is known by then."""
     contest: Contest | None = None
     chance = Chance(0, 0, 0)
     try:
@@ -216,83 +232,71 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
         contest.run_needed()
         contest.run_simple(_SIMPLE_SHARE)
         if request.fdr is not None:
-            # What was asked for comes before more methods.
-            beside_decoys(sample, "l1", contest, ledger, clock, _SIMPLE_SHARE, MOST_SETS)
+            # The requested false discovery rate comes before more methods.
+            beside_decoys(contest, "l1", _SIMPLE_SHARE, MOST_SETS)
         share = _share_of_networks(contest, clock)
         contest.run_networks(share)
         contest.run_further_rounds(share)
     except KeyboardInterrupt:
-        # What remains is done by quick means only.
         clock.stop()
         if contest is None or not contest.scores():
             raise
     try:
-        return answer(request, contest, chance, ledger, clock)
+        return answer(request, contest, chance)
     except KeyboardInterrupt:
         if clock.stopped:
             raise
         clock.stop()
-        return answer(request, contest, chance, ledger, clock)
+        return answer(request, contest, chance)
 
 
 def _share_of_networks(contest: Contest, clock: Clock) -> float:
-    """What share of the time may be spent when networks end: decoys and halves come after them."""
+    """Share of the budget that may be spent when networks end: decoys and halves come after."""
     choice = early_choice(contest)
     if choice is None:
         return _NETWORK_SHARES[0]
-    # A ranking of all rows, pairs of halves, and decoys beside the columns.
+    # The ranking on all rows, the pairs of halves, and the sets of decoys.
     after = (1 + 2 * PAIRS) * contest.seconds_of(choice.method) + 12 * contest.seconds_of("l1")
     share = 1.0 - 1.5 * after / clock.usable if np.isfinite(clock.usable) else 1.0
     return float(np.clip(share, *_NETWORK_SHARES))
 
 
-def _problem(
-    X: Any,
-    y: Any,
-    task: str | None,
-    metric: str | None,
-    impute: str | None,
-    methods: Sequence[str] | None,
-    keep: Sequence[str],
-    drop: Sequence[str],
-    costs: Mapping[str, float] | None,
-    row_groups: Any,
-    ordered: bool,
-    seed: int,
-) -> tuple[Problem, Names, tuple[Note, ...]]:
-    """The problem, names of classes, and what was noticed on the way."""
+def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple[Note, ...]]:
+    """The checked problem, names of classes, and notes on the target and the columns."""
     sparse = is_sparse(X)
     X = X if sparse else _frame(X)
     if len(X.shape) != 2 or not X.shape[0]:
         raise DataError(f"X has shape {X.shape}; give a table of (rows, columns)")
-    target, task, classes, notes = read_target(y, task, X.shape[0])
-    groups = None if row_groups is None else group_numbers(row_groups, X.shape[0], ordered)
+    target, task, classes, notes = read_target(y, settings.task, X.shape[0])
+    groups = None
+    if settings.row_groups is not None:
+        groups = group_numbers(settings.row_groups, X.shape[0], settings.ordered)
     rows, target, classes, rare = _common_rows(target, task, classes, groups)
     if rare:
         X = X[rows] if not isinstance(X, pd.DataFrame) else X.iloc[rows].reset_index(drop=True)
         groups = None if groups is None else groups[rows]
-    table = (sparse_design if sparse else design)(X, impute)
-    keep = _known_columns("keep", keep, table, X)
-    table = _without(table, _known_columns("drop", drop, table, X), keep)
+    table = (sparse_design if sparse else design)(X, settings.impute)
+    keep = _known_columns("keep", settings.keep, table, X)
+    table = _without(table, _known_columns("drop", settings.drop, table, X), keep)
     if table.num_units < 2:
         raise DataError(
-            f"one column, {table.units[0]!r}, is left to choose from; there is nothing to select"
+            f"one column, {table.units[0]!r}, is left to choose from; give at least two"
         )
     numbers = {name: number for number, name in enumerate(table.units)}
     if len(keep) >= table.num_units:
-        raise ConfigError("keep names all columns; there is nothing to select")
+        raise ConfigError("keep names all columns; leave at least one to choose")
     problem = Problem(
         design=table,
         y=target,
         task=task,
-        metric=choose_metric(metric, task, target),
+        metric=choose_metric(settings.metric, task, target),
         rounds=[],
-        methods=_methods(methods, task, sparse, len(target), len(table.names)),
-        seed=seed,
+        methods=_methods(settings.methods, task, sparse, len(target), len(table.names)),
+        seed=settings.seed,
         row_groups=groups,
-        ordered=ordered,
+        ordered=settings.ordered,
         keep=tuple(numbers[name] for name in keep),
-        costs=None if costs is None else _costs(costs, table, X),
+        costs=None if settings.costs is None else _costs(settings.costs, table, X),
     )
     return problem, classes, (*notes, *rare, *table.notes)
 
@@ -311,16 +315,16 @@ def _frame(X: Any) -> pd.DataFrame:
 def _common_rows(
     y: np.ndarray, task: str, classes: Names, groups: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, Names, tuple[Note, ...]]:
-    """Rows of frequent classes, their target, the names of these, and a note on the others."""
+    """Rows of the frequent classes, their target, their names, and a note on the others."""
     common = common_classes(y, task, groups)
     rows = np.flatnonzero(common.rows)
     if not common.rare or len(np.unique(y[rows])) < 2:
-        # Where too few classes are left, folds of all rows say why.
+        # With too few classes left, the folds of all rows raise the error that says why.
         return np.arange(len(y)), y, classes, ()
     labels = [str(label) if classes is None else classes[label] for label in common.rare]
     kept, numbers = np.unique(y[rows], return_inverse=True)
     text = (
-        f"has classes with too few rows for cross-validation, which were set aside: "
+        f"has classes with too few rows for cross-validation; these rows were left out: "
         f"{name_some(labels)} ({len(y) - len(rows)} of {len(y)} rows)"
     )
     names = None if classes is None else tuple(classes[label] for label in kept)
@@ -328,20 +332,23 @@ def _common_rows(
 
 
 def _known_columns(label: str, names: Sequence[str], table: Design, X: Any) -> list[str]:
-    """Those of the names that are left among the columns; ConfigError for unknown ones."""
+    """The names that are among the units of the table; ConfigError for unknown columns."""
     if isinstance(names, str):
         names = [name for name in names.split(",") if name]
-    there = [str(name) for name in X.columns] if isinstance(X, pd.DataFrame) else list(table.units)
-    left = set(table.units)
-    for name in names:
-        if str(name) not in there and str(name) not in left:
-            raise ConfigError(f"{label}={name!r}: {nearest(str(name), there)}")
-        if label == "keep" and str(name) not in left:
-            (why, *_) = [note.text for note in table.notes if note.column == str(name)] or [
-                "is out"
-            ]
-            raise ConfigError(f"keep={name!r} cannot be used: the column {why}")
-    return list(dict.fromkeys(str(name) for name in names if str(name) in left))
+    known, units = _names_of(table, X), set(table.units)
+    for name in map(str, names):
+        if name not in known and name not in units:
+            raise ConfigError(f"{label}={name!r}: {nearest(name, known)}")
+        if label == "keep" and name not in units:
+            reasons = (note.text for note in table.notes if note.column == name)
+            reason = next(reasons, "was left out")
+            raise ConfigError(f"keep={name!r} cannot be used: the column {reason}")
+    return [name for name in dict.fromkeys(map(str, names)) if name in units]
+
+
+def _names_of(table: Design, X: Any) -> list[str]:
+    """The names of the user's columns, before any was left out."""
+    return [str(name) for name in X.columns] if isinstance(X, pd.DataFrame) else list(table.units)
 
 
 def _without(table: Design, drop: Sequence[str], keep: Sequence[str]) -> Design:
@@ -351,12 +358,12 @@ def _without(table: Design, drop: Sequence[str], keep: Sequence[str]) -> Design:
         return table
     kept = [unit for unit, name in enumerate(table.units) if name not in set(drop)]
     if not kept:
-        raise ConfigError("drop names all columns; there is nothing to select")
+        raise ConfigError("drop names all columns; leave at least two to choose from")
     return _design_of_units(table, kept)
 
 
 def _design_of_units(table: Design, units: Sequence[int]) -> Design:
-    """Some of the units, numbered anew."""
+    """The design with some of its units, renumbered."""
     columns = table.columns_of(units)
     number = np.full(table.num_units, -1)
     number[list(units)] = np.arange(len(units))
@@ -370,7 +377,7 @@ def _design_of_units(table: Design, units: Sequence[int]) -> Design:
 
 
 def _of_units(problem: Problem, units: Sequence[int]) -> Problem:
-    """The problem with some of its units to choose from."""
+    """The problem with some of its units."""
     number = {unit: place for place, unit in enumerate(units)}
     return problem.replace(
         design=_design_of_units(problem.design, units),
@@ -380,11 +387,11 @@ def _of_units(problem: Problem, units: Sequence[int]) -> Problem:
 
 
 def _costs(costs: Mapping[str, float], table: Design, X: Any) -> np.ndarray:
-    """``(G,)``, 1 where none is given."""
-    there = [str(name) for name in X.columns] if isinstance(X, pd.DataFrame) else list(table.units)
+    """The cost of each unit ``(G,)``, 1 where none is given."""
+    known = _names_of(table, X)
     for name, cost in costs.items():
-        if str(name) not in there:
-            raise ConfigError(f"costs has {name!r}: {nearest(str(name), there)}")
+        if str(name) not in known:
+            raise ConfigError(f"costs has {name!r}: {nearest(str(name), known)}")
         if not (is_number(cost) and 0 < cost < float("inf")):
             raise ConfigError(f"costs[{name!r}]={cost!r}; choose a number above 0")
     by_name = {str(name): float(cost) for name, cost in costs.items()}
@@ -404,8 +411,8 @@ def _methods(
             continue
         check_choice("methods", name, [*SIMPLE, CONSENSUS, *METHODS])
         if not library.fits_task(name, task):
-            raise ConfigError(f"{name} is not for {task}; leave it out of methods")
-    # Some comparison there has to be.
+            raise ConfigError(f"{name} cannot be used for {task}; leave it out of methods")
+    # Every answer is compared with these two.
     return tuple(dict.fromkeys(["random", "univariate", *names]))
 
 

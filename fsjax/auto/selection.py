@@ -1,4 +1,4 @@
-"""What :func:`fsjax.select` found, and how it is written down."""
+"""The result of :func:`fsjax.select`, and the files that it is written to."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ import numpy as np
 import pandas as pd
 
 from fsjax.auto.columns import LEFT_OUT, LOOK_AT, Note
-from fsjax.auto.csv_text import csv_of
 from fsjax.errors import printable
 from fsjax.storage.atomic_files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Columns of the printed table.
+#: Text that begins with one of these is a formula to spreadsheets (OWASP, "CSV Injection").
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+#: Most selected columns that are printed.
 _SHOWN = 20
 
-#: What of the effects is written to ``columns.csv``.
+#: Effects that are written to ``columns.csv``.
 EFFECTS = (
     "p_value", "q_value", "part", "direction", "auc", "difference", "correlation", "slope",
 )  # fmt: skip
@@ -32,46 +34,47 @@ EFFECTS = (
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Which columns, how many, and how sure.
+    """The selected columns, how many they are, and how sure that is.
 
     Attributes:
-      method: the selector that was chosen; ``all`` where no selection is as good as all columns.
-      num_features: how many columns were selected; 0 where nothing is better than chance.
+      method: the selector that was chosen; ``all`` if no selection is as good as all columns.
+      num_features: number of selected columns; 0 if nothing is better than chance.
       columns: their names, the most important first.
-      better_than_chance: whether the target can be predicted at all.
-      score: cross-validated score of the whole procedure: chosen without the fold that judges.
-      score_at_choice: cross-validated score of the chosen method and number; as the best of many
-        it is a little too good.
-      score_all_columns: the same of all columns.
-      score_chance: what predicting without any column gives.
+      better_than_chance: whether the target is predicted better than chance.
+      score: cross-validated score of the whole procedure: method and number of columns are chosen
+        without the fold that is scored.
+      score_at_choice: cross-validated score of the chosen method and number; a little optimistic,
+        as it is the best of many.
+      score_all_columns: cross-validated score of all columns.
+      score_chance: cross-validated score of predictions without any column.
       metric: ``accuracy`` or ``label_accuracy`` in percent, ``auc``, ``r2``, ``d2`` or
-        ``concordance_index``.
-      task: what the target was taken for.
-      fdr: the false discovery rate that the selection keeps below, or ``None``.
-      p_value: of the permutation test of the target.
-      seconds: that it took.
-      finished: whether everything ran that was asked for.
-      stopped: whether Ctrl-C ended it.
+        ``concordance_index``, or the name of a scorer of scikit-learn.
+      task: ``classification``, ``regression``, ``multilabel``, ``counts`` or ``survival``.
+      fdr: the requested false discovery rate, or ``None``.
+      p_value: of the test that decided whether the target is predicted better than chance.
+      seconds: run time.
+      finished: whether every method and fold ran.
+      stopped: whether Ctrl-C ended the run.
       table: a row for each column of the user's table, as in ``columns.csv``.
       curves: a row for each method and number of columns: ``mean``, ``error``, ``folds``.
-      statements: what it means, in sentences.
-      notes: what was done with columns, and found in them.
-      facts: what else the report tells (rows, columns, folds, decoys, ...).
-      undecided: whether there was too little time to tell the target from permuted ones.
-      level: significance level that ``p_value`` is compared with; NaN if none was.
+      statements: the result in sentences.
+      notes: how columns were read, and what was noticed in them.
+      facts: further numbers of the report (rows, columns, folds, decoys, ...).
+      undecided: whether the permutation test shows neither a finding nor chance.
+      level: significance level that ``p_value`` is compared with; NaN if there is none.
       score_interval: 95 % confidence interval of ``score``, in its unit.
       judge: the model that predicts from the columns, in words.
       comparisons: a row for each paired comparison: ``what``, ``against``, ``difference`` of their
         scores, its 95 % interval ``low`` to ``high``, and ``verdict`` in words.
       confusion: counts of out-of-fold predictions, a row for each true class and a column for each
-        predicted one.
-      effects: what :func:`fsjax.auto.effects.effects` gives for the columns.
+        predicted class.
+      effects: result of :func:`fsjax.auto.effects.effects` for the columns.
       decoy_scores: importance of the columns beside M sets of decoys, and of these: ``(M, G)``.
-      likeness: what :func:`fsjax.auto.effects.likeness` gives for the selected columns.
-      without_leaks: the selection from the columns that are not likely leaks, where there are some.
+      likeness: result of :func:`fsjax.auto.effects.likeness` for the selected columns.
+      without_leaks: the selection from the columns that are not likely leaks, if there are leaks.
       source: file name of the table, if known.
       target: name of the target, if known.
-      costs: of the columns by name, if some were given.
+      costs: of the columns by name, if given.
     """
 
     method: str
@@ -109,7 +112,7 @@ class Selection:
     costs: Mapping[str, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of ``selection.json``; numbers that are not finite are ``None``."""
+        """The content of ``selection.json``; values that are not finite become ``None``."""
         names = (
             "source target method num_features columns better_than_chance undecided score "
             "score_interval score_at_choice score_all_columns score_chance metric judge task fdr "
@@ -128,7 +131,7 @@ class Selection:
         }
 
     def columns_table(self) -> pd.DataFrame:
-        """The content of ``columns.csv``: ``table``, with the effects of the columns."""
+        """The content of ``columns.csv``: ``table`` with the effects of the columns."""
         if self.effects is None:
             return self.table
         kept = [name for name in EFFECTS if name in self.effects]
@@ -145,13 +148,13 @@ class Selection:
     ) -> Path:
         """Writes ``selection.json``, ``columns.csv``, ``curves.csv`` and ``report.html``.
 
-        Where likely leaks were found, ``columns-without-leaks.csv`` too. Text in the CSV files that
+        If likely leaks were found, also ``columns-without-leaks.csv``. In the CSV files, text that
         a spreadsheet would take for a formula begins with ``'``; ``selection.json`` has all names
         as they are.
 
         Args:
-          folder: where to; created if it does not exist.
-          command: what produced the selection, for the report.
+          folder: created if it does not exist.
+          command: the command that produced the selection, for the report.
           date: of the report, by default today.
 
         Returns:
@@ -181,7 +184,7 @@ class Selection:
         if len(left_out) > 10:
             lines.append(f"... and {len(left_out) - 10} more left out")
         warnings = [note for note in self.notes if note.kind in LOOK_AT]
-        lines += [f"look at: {note.column!r} {note.text}" for note in warnings[:5]]
+        lines += [f"check: {note.column!r} {note.text}" for note in warnings[:5]]
         if len(warnings) > 5:
             lines.append(f"... and {len(warnings) - 5} more such notes")
         return printable("\n".join(lines).rstrip())
@@ -203,6 +206,15 @@ class Selection:
         return [*lines, ""]
 
 
+def csv_of(frame: pd.DataFrame) -> str:
+    """A table as CSV without its index; text that looks like a formula gets a leading ``'``."""
+    return frame.map(_as_text).to_csv(index=False)
+
+
+def _as_text(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
 def _json(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else None
@@ -212,12 +224,12 @@ def _json(value: Any) -> Any:
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a table."""
+    """The rows of a table as JSON values."""
     return [{str(k): _json(v) for k, v in row.items()} for row in frame.to_dict("records")]
 
 
 def _confusion(counts: pd.DataFrame) -> dict[str, Any]:
-    """Classes and counts, a list for each true class."""
+    """Classes, and counts as a list for each true class."""
     return {
         "classes": [str(label) for label in counts.index],
         "counts": [[_json(value) for value in row] for row in counts.to_numpy()],

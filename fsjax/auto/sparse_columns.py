@@ -1,4 +1,4 @@
-"""A sparse table of numbers as units, one for each column; never dense as a whole."""
+"""Turns a sparse table of numbers into units, one per column, without making it dense."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from fsjax.tables.columns import float_rows, names_of
 
 
 def sparse_design(X: Any, impute: str | None = None) -> Design:
-    """The columns of a sparse table that are of use.
+    """The usable columns of a sparse table.
 
-    Columns that are constant, the same as an earlier one, or a number for each row are left out,
-    and said.
+    Columns that are constant, the same as an earlier one, or a number of each row are left out,
+    with a note.
 
     Args:
-      X: ``(N, columns)``, of SciPy (whose columns are called x0, x1, ...), or a frame of sparse
-        columns.
-      impute: allowed, as there is nothing to fill.
+      X: ``(N, columns)``, a SciPy matrix or array, whose columns are called x0, x1, ..., or a frame
+        of sparse columns.
+      impute: checked, but without effect: sparse tables may have no missing values.
 
     Raises:
       ConfigError: for another ``impute``.
@@ -51,7 +51,7 @@ def sparse_design(X: Any, impute: str | None = None) -> Design:
 
 
 def _left_out(X: sp.csr_array, names: Sequence[str]) -> dict[str, Note]:
-    """Why columns are of no use, by their names."""
+    """Notes on the columns that are left out, by name."""
     constant, columns = constant_columns(X), sp.csc_array(X)
     seen: dict[tuple[bytes, bytes], str] = {}
     notes: dict[str, Note] = {}
@@ -62,11 +62,11 @@ def _left_out(X: sp.csr_array, names: Sequence[str]) -> dict[str, Note]:
             value = float(values[0]) if len(values) else 0.0
             notes[name] = Note(name, "constant", f"has one value only ({str(value)!r})")
             continue
-        # Another number in every row leaves at most one zero.
+        # Different numbers in all rows leave at most one zero.
         if len(values) >= X.shape[0] - 1:
             filled = np.append(values, np.zeros(X.shape[0] - len(values)))
-            if told := row_label(name, filled):
-                notes[name] = Note(name, "identifier", told)
+            if label := row_label(name, filled):
+                notes[name] = Note(name, "identifier", label)
                 continue
         content = (rows.tobytes(), values.tobytes())
         if content in seen:

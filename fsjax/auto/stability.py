@@ -1,4 +1,4 @@
-"""After the choice: the ranking on all rows, decoys, and stability selection over halves."""
+"""After the choice: the ranking on all rows, decoys, and stability selection."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fsjax.auto import library
-from fsjax.auto.budget import Clock, timed
-from fsjax.auto.compete import ALL, MERGED, Contest, rank
+from fsjax.auto.compete import ALL, MERGED, Contest, of_library, rank
 from fsjax.auto.discoveries import (
     NETWORK,
     NETWORK_SETS,
@@ -21,31 +20,30 @@ from fsjax.auto.discoveries import (
 from fsjax.auto.folds import halves
 from fsjax.auto.preparation import all_rows
 from fsjax.auto.problem import Problem, with_kept
-from fsjax.auto.progress_file import Ledger
-from fsjax.auto.rankers import SIMPLE, Ranking, consensus
+from fsjax.auto.rankers import Ranking, consensus
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.rule import CONSENSUS, Choice
 from fsjax.tables.columns import Columns
 
-#: Draws the columns and their decoys, and the units of these.
+#: Draws a table of the columns and their decoys, and the units of its columns.
 Draw = Callable[[np.random.Generator], tuple[Columns, np.ndarray]]
 
-#: Pairs of complementary halves: those that are aimed at first, and those at most.
+#: Pairs of complementary halves of the rows: the first aim, and the most.
 PAIRS, MOST_PAIRS = 5, 25
 
-#: Sets of decoys of quick methods: those that are aimed at first, and those at most.
+#: Sets of decoys for quick methods: the first aim, and the most.
 SETS, MOST_SETS = 5, 10
 
-#: The contender whose training costs about what the network beside decoys does.
-PRICED_LIKE = "deep_lasso"
+#: The contender whose training takes about as long as that of the network beside decoys.
+SAME_COST = "deep_lasso"
 
 
 class Frequencies(NamedTuple):
-    """How often complementary halves of the rows select each unit.
+    """Selection frequencies over complementary halves of the rows.
 
     Attributes:
-      frequency: ``(G,)`` share of the halves, NaN where none ran.
-      halves: how many ran.
+      frequency: ``(G,)`` share of the halves that select each unit, NaN if none ran.
+      halves: number of halves that ran.
     """
 
     frequency: np.ndarray
@@ -53,12 +51,12 @@ class Frequencies(NamedTuple):
 
 
 class Decoys(NamedTuple):
-    """How the units fare beside their decoys.
+    """Result of the competition of units and decoys.
 
     Attributes:
-      rates: ``(G,)`` estimated false discovery rate, NaN where no set of decoys ran.
-      sets: of decoys.
-      statistic: the method whose importance competed with decoys.
+      rates: ``(G,)`` estimated false discovery rate, NaN if no set of decoys ran.
+      sets: M, number of sets of decoys.
+      statistic: the method whose importance was compared.
       scores: ``(M, G)`` importance of the units beside each set.
       decoys: ``(M, G)`` importance of their decoys.
     """
@@ -70,14 +68,12 @@ class Decoys(NamedTuple):
     decoys: np.ndarray
 
 
-def on_all_rows(
-    problem: Problem, contest: Contest, choice: Choice, ledger: Ledger, clock: Clock
-) -> Ranking:
-    """The ranking by the chosen method on all rows of the table, at the chosen number."""
+def on_all_rows(problem: Problem, contest: Contest, choice: Choice) -> Ranking:
+    """The ranking by the chosen method on all rows of the problem, at the chosen number."""
     method = "univariate" if choice.method == ALL else choice.method
     size = min(choice.size, problem.design.num_units)
-    clock.tell(f"{method} on all rows")
-    piece = ledger.get(
+    contest.clock.tell(f"{method} on all rows")
+    piece = contest.ledger.get(
         f"rows/{method}/{size}", lambda: _plain(_rank(problem, contest, method, size, None))
     )
     scores = np.array([-np.inf if score is None else score for score in piece["scores"]])
@@ -91,30 +87,21 @@ def full_order(ranking: Ranking) -> np.ndarray:
     return np.concatenate([first, by_score[~np.isin(by_score, first)]])
 
 
-def frequencies(
-    problem: Problem,
-    contest: Contest,
-    choice: Choice,
-    ledger: Ledger,
-    clock: Clock,
-    share: float,
-    pairs: int,
-) -> Frequencies:
-    """How often complementary halves select each unit (Shah and Samworth 2013).
+def frequencies(contest: Contest, choice: Choice, share: float, pairs: int) -> Frequencies:
+    """Selection frequencies over complementary halves of the rows (Shah and Samworth 2013).
 
     Args:
-      problem: what is asked.
-      contest: for what is known of the methods.
+      contest: the methods under cross-validation.
       choice: the method, and how many units it selects.
-      ledger: of what is done.
-      clock: the time.
       share: of the budget that may be spent.
       pairs: of halves, at most.
     """
+    problem, ledger, clock = contest.problem, contest.ledger, contest.clock
     units, method = problem.design.num_units, choice.method
     if method == ALL or choice.size >= units:
         return Frequencies(np.full(units, np.nan), 0)
-    together = _together(method)
+    # Pairs that are ranked at once: networks compile once for all of them.
+    together = PAIRS if of_library(method) else 1
     counts, number = np.zeros(units), 0
     for first in range(0, pairs, together):
         numbers = range(first, min(first + together, pairs))
@@ -125,7 +112,7 @@ def frequencies(
                 break
             clock.tell(f"{method} on halves of the rows, pair {first + 1}")
             rows = [rows for pair in numbers for rows in _halves(problem, pair)]
-            rankings = _rank_all(problem, contest, method, choice.size, rows)
+            rankings = _rank_all(contest, method, choice.size, rows)
             for place, key in enumerate(keys):
                 sides = rankings[2 * place : 2 * place + 2]
                 orders = [side.order[max(side.order)][: choice.size].tolist() for side in sides]
@@ -137,20 +124,16 @@ def frequencies(
     return Frequencies(counts / number if number else np.full(units, np.nan), number)
 
 
-def _together(method: str) -> int:
-    """Pairs of halves that are ranked by one program: networks compile once for all of them."""
-    return 1 if method in SIMPLE or method == CONSENSUS else PAIRS
-
-
 def _halves(problem: Problem, pair: int) -> list[np.ndarray]:
     return halves(problem.y, problem.task, problem.seed + pair, problem.row_groups, problem.ordered)
 
 
 def _rank_all(
-    problem: Problem, contest: Contest, method: str, size: int, rows: Sequence[np.ndarray]
+    contest: Contest, method: str, size: int, rows: Sequence[np.ndarray]
 ) -> list[Ranking]:
     """Rankings of several parts of the rows; those of a network train together."""
-    if _together(method) == 1:
+    problem = contest.problem
+    if not of_library(method):
         return [_rank(problem, contest, method, size, part) for part in rows]
     parts = [all_rows(problem.design, problem.y, part) for part in rows]
     rankings = library.rank_folds(
@@ -159,39 +142,29 @@ def _rank_all(
     return [with_kept(ranking, problem) for ranking in rankings]
 
 
-def beside_decoys(
-    problem: Problem,
-    statistic: str,
-    contest: Contest,
-    ledger: Ledger,
-    clock: Clock,
-    share: float,
-    sets: int,
-) -> Decoys:
-    """False discovery rates of the units, from competition with their decoys.
+def beside_decoys(contest: Contest, statistic: str, share: float, sets: int) -> Decoys:
+    """False discovery rates of the units, from their competition with decoys.
 
     Args:
-      problem: what is asked.
-      statistic: the method whose importance competes, see :func:`decoy_statistic`.
-      contest: for what is known of the methods.
-      ledger: of what is done.
-      clock: the time.
+      contest: the methods under cross-validation.
+      statistic: the method whose importance is compared, see :func:`decoy_statistic`.
       share: of the budget that may be spent.
       sets: of decoys, at most; a network trains beside all of its sets at once.
     """
+    problem, ledger, clock = contest.problem, contest.ledger, contest.clock
     units = problem.design.num_units
     part = functools.cache(lambda: all_rows(problem.design, problem.y))
-    # Made once, and only if a set is not there yet.
-    draw = functools.cache(lambda: decoy_model(part().X, problem.design))
+    # Fitted once, and only if a set is missing.
+    draw = functools.cache(lambda: decoy_model(part().X, problem.design.groups))
     network = statistic == NETWORK
-    # Twice as many columns take longer.
+    # There are twice as many columns.
     need = (
-        2.0 * contest.seconds_of_rankings(PRICED_LIKE, NETWORK_SETS)
+        2.0 * contest.seconds_of_rankings(SAME_COST, NETWORK_SETS)
         if network
         else 2.5 * contest.seconds_of(statistic)
     )
-    real: list[list[float]] = []
-    false: list[list[float]] = []
+    unit_scores: list[list[float]] = []
+    decoy_scores: list[list[float]] = []
     for number in range(1 if network else sets):
         key = f"decoys/{statistic}/{number}"
         if key not in ledger:
@@ -201,19 +174,19 @@ def beside_decoys(
         if network:
             work = functools.partial(_network_beside, problem, part, draw)
         else:
-            work = functools.partial(_beside, problem, contest, part, draw, statistic, number)
-        piece = ledger.get(key, functools.partial(timed, work))
+            work = functools.partial(_beside, contest, part, draw, statistic, number)
+        piece = ledger.timed(key, work)
         need = piece["seconds"]
-        real += piece["scores"]
-        false += piece["decoys"]
-    if not real:
+        unit_scores += piece["scores"]
+        decoy_scores += piece["decoys"]
+    if not unit_scores:
         return no_decoys(units, statistic)
-    scores, decoys = np.array(real), np.array(false)
-    return Decoys(false_discovery_rates(scores, decoys), len(real), statistic, scores, decoys)
+    scores, decoys = np.array(unit_scores), np.array(decoy_scores)
+    return Decoys(false_discovery_rates(scores, decoys), len(scores), statistic, scores, decoys)
 
 
 def no_decoys(units: int, statistic: str) -> Decoys:
-    """What is known of decoys where none ran."""
+    """The result if no set of decoys ran."""
     none = np.zeros((0, units))
     return Decoys(np.full(units, np.nan), 0, statistic, none, none)
 
@@ -221,7 +194,7 @@ def no_decoys(units: int, statistic: str) -> Decoys:
 def _network_beside(
     problem: Problem, part: Callable[[], Part], draw: Callable[[], Draw]
 ) -> dict[str, list[list[float]]]:
-    """Importance of units and decoys by the network, all sets in one program."""
+    """Importance of units and decoys by the network, all sets trained as one program."""
     scores, decoys = network_scores(
         part(), draw(), problem.task, problem.design.num_units, NETWORK_SETS, problem.seed
     )
@@ -229,7 +202,6 @@ def _network_beside(
 
 
 def _beside(
-    problem: Problem,
     contest: Contest,
     part: Callable[[], Part],
     draw: Callable[[], Draw],
@@ -237,6 +209,7 @@ def _beside(
     number: int,
 ) -> dict[str, list[list[float]]]:
     """Importance of the units and of their decoys, in one set."""
+    problem = contest.problem
     X, groups = draw()(np.random.default_rng((problem.seed, 11, number)))
     (rows,) = standardise(X)
     units = problem.design.num_units

@@ -1,7 +1,7 @@
-"""Trains a method on several tables of one shape in one program: columns beside sets of decoys.
+"""Trains a method on several tables of equal shape as one program.
 
-The tables are stacked, and each run gets the rows of its own table by its split, so that the engine
-trains all of them as it trains the seeds of a method.
+The tables are stacked, and the split of each run holds the rows of its own table, so that the
+engine trains all runs as it trains the seeds of a method.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from fsjax.tables.splits import Split, validation_split
 from fsjax.tasks import TABLE
 from fsjax.tasks.table import mean_and_deviation
 
-#: Share of the rows that validates, for methods that look at it.
+#: Share of the rows that validates, for methods that use validation rows.
 VALID_FRACTION = 0.2
 
-#: Bytes of the tables that are trained together, at most.
+#: Most bytes of the tables that are trained together.
 _MOST_BYTES = 2**29
 
 
@@ -35,21 +35,22 @@ def scores_of_tables(
     seed: int = 0,
     **options: Any,
 ) -> np.ndarray:
-    """Importance of the columns of each table, from a training for each table and seed.
+    """Importance of the columns of each table, from one training per table and seed.
 
     Args:
-      method: what is trained; see :func:`fsjax.fit`.
+      method: the method to train; see :func:`fsjax.fit`.
       tables: M tables ``(N, D)`` of numbers.
-      y: ``(N,)`` or ``(N, C)``, as :attr:`fsjax.tasks.Task.check` has it; numbers are standardised.
-      task: what it is.
+      y: ``(N,)`` or ``(N, C)``, as :attr:`fsjax.tasks.Task.check` returns it; numbers are
+        standardised.
+      task: the task of y.
       num_seeds: trainings per table, at least 1.
-      seed: whole number from 0; of the trainings and of the rows that validate.
-      **options: those of :func:`fsjax.fit`, but ``seeds``, ``split`` and ``task``.
+      seed: whole number from 0; of the trainings and of the validation rows.
+      **options: those of :func:`fsjax.fit` except ``seeds``, ``split`` and ``task``.
 
     Returns:
-      ``(M, D)``: the mean over the seeds. The importances of a training add up to 1 in absolute
-      values, so that trainings of different scale count alike; those that are not finite, of
-      columns that a method left out, are the least of the others.
+      ``(M, D)``, the mean over the seeds. The absolute importances of a training add up to 1, so
+      that trainings of different scale count alike; importances that are not finite, of columns
+      that a method left out, become the smallest of the others.
 
     Raises:
       ConfigError, DataError, NonFiniteLossError: as :func:`fsjax.fit`.
@@ -57,7 +58,7 @@ def scores_of_tables(
     if task == "regression":
         mean, deviation = mean_and_deviation(y)
         y = (y - mean) / deviation
-    # Equal parts, which share a program.
+    # Parts of equal size share a compiled program.
     together = max(1, min(len(tables), _MOST_BYTES // (4 * tables[0].size * num_seeds)))
     while len(tables) % together:
         together -= 1
@@ -84,7 +85,7 @@ def scores_of_tables(
 
 
 def shares(scores: np.ndarray) -> np.ndarray:
-    """Scores ``(..., D)`` whose absolute values add up to 1, or are all 0; none is infinite."""
+    """Finite scores ``(..., D)`` whose absolute values add up to 1, or are all 0."""
     finite = np.isfinite(scores)
     least = np.min(scores, axis=-1, where=finite, initial=np.inf, keepdims=True)
     values = np.where(finite, scores, np.where(np.isfinite(least), least, 0.0)).astype(np.float64)
@@ -93,6 +94,6 @@ def shares(scores: np.ndarray) -> np.ndarray:
 
 
 def _validates(method: Method, best_by: str | None) -> bool:
-    """Whether the validation rows decide on anything."""
-    judged = (method.keep if best_by is None else best_by) != "last"
-    return method.loss is not None and (judged or method.about.validates)
+    """Whether the validation rows decide anything."""
+    keeps_best = (method.keep if best_by is None else best_by) != "last"
+    return method.loss is not None and (keeps_best or method.about.validates)

@@ -1,4 +1,4 @@
-"""What the figures mean, in sentences; nothing is said that was not measured."""
+"""What the results mean, in sentences. A sentence is printed only if what it says was measured."""
 
 from __future__ import annotations
 
@@ -7,47 +7,45 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsjax.auto.chance import LEAST
-from fsjax.auto.compete import ALL
+from fsjax.auto.chance import LEAST, LEVEL, UNDECIDED, Verdict
+from fsjax.auto.compete import ALL, NO_TIME, Contest
 from fsjax.auto.differences import ALIKE, BETTER, WORSE, Difference
 from fsjax.auto.rule import CONSENSUS, Choice
 from fsjax.auto.scoring import Metric
 from fsjax.auto.stability import Decoys, Frequencies
-from fsjax.auto.verdict import Verdict
 
-#: Selection frequency from which a column counts as steady.
-STEADY = 0.8
+#: Selection frequency from which a column counts as stable.
+STABLE = 0.8
 
-#: Estimated false discovery rate up to which a column counts as likely true.
+#: Estimated false discovery rate up to which a column counts as a likely true discovery.
 LIKELY = 0.2
 
-#: Fewer halves of the rows than this say nothing of how steady columns are.
+#: With fewer halves of the rows than this, nothing is said about stability.
 _LEAST_HALVES = 6
 
-#: Comparisons that are told in sentences; the report has them all.
+#: Comparisons and other methods that get a sentence; the report has all of them.
 _COMPARED = 4
 
-#: Whose the columns are, in sentences.
-TITLES: Mapping[str, str] = {
-    "random": "drawn at random",
-    "univariate": "of the univariate filter",
-    "l1": "of Lasso's path",
-    "rfe": "of recursive elimination",
-    "mrmr": "of mRMR",
-    "forward": "of forward selection",
-    "forest": "of forest importance",
-    "shadow": "of Boruta's shadow test",
-    CONSENSUS: "of the consensus of simple methods",
+#: Names of selectors in sentences; other methods have their own.
+_SELECTORS: Mapping[str, str] = {
+    "univariate": "the univariate filter",
+    "l1": "the Lasso path",
+    "rfe": "recursive feature elimination",
+    "mrmr": "mRMR",
+    "forward": "forward selection",
+    "forest": "forest importance",
+    "shadow": "Boruta's shadow test",
+    CONSENSUS: "the consensus of simple methods",
 }
 
 
 class Comparison(NamedTuple):
-    """A paired comparison of the choice with something else.
+    """A paired comparison of the selection with something else.
 
     Attributes:
-      against: what else, in words.
+      against: what it is compared with, in words.
       difference: of the scores over the same folds.
-      verdict: what its interval says of the choice.
+      verdict: what its interval says about the selection.
     """
 
     against: str
@@ -55,207 +53,60 @@ class Comparison(NamedTuple):
     verdict: str
 
 
-def title(method: str) -> str:
-    """What the columns that a method selects are called in a sentence."""
-    return TITLES.get(method, f"of {method}")
+class Findings(NamedTuple):
+    """The results behind an answer.
+
+    Attributes:
+      choice: method and number of columns by the rule; None if no fold was scored in time.
+      verdict: whether the target can be predicted better than chance.
+      score: cross-validated score of the whole procedure, with its 95 % interval.
+      all_columns, no_columns: scores with all columns, and without any.
+      decoys: the competition of columns and decoys.
+      stability: how often halves of the rows select each unit.
+      chosen: the selected units, the most important first.
+      comparisons: of the selection with all columns, random ones and other methods.
+      enough: for each method the fewest columns with which it is not worse than the best.
+    """
+
+    choice: Choice | None
+    verdict: Verdict
+    score: tuple[float, float, float]
+    all_columns: float
+    no_columns: float
+    decoys: Decoys
+    stability: Frequencies
+    chosen: np.ndarray
+    comparisons: Sequence[Comparison] = ()
+    enough: Mapping[str, int] = {}
 
 
-def nothing_found(
-    verdict: Verdict, metric: Metric, choice: Choice | None, honest: float, level: float
-) -> list[str]:
-    """The verdict where no column is selected.
+def sentences(findings: Findings, contest: Contest, fdr: float | None) -> list[str]:
+    """The verdict, the numbers behind it, and what else was measured.
 
     Args:
-      verdict: what permuted targets say.
-      metric: how it was judged.
-      choice: by the rule; ``None`` where time was up before any score was known.
-      honest: score of the whole procedure.
-      level: of predictions without any column.
+      findings: the results.
+      contest: the cross-validation that they are from.
+      fdr: the requested false discovery rate, if any.
     """
-    if verdict.undecided:
-        first = (
-            f"Undecided: it is not known whether the target can be predicted better than chance; "
-            f"{verdict.words}. {_sentence(verdict.why_undecided)} A longer budget or more rows "
-            "may tell."
-            if verdict.chance.draws < LEAST
-            else f"Undecided: there is weak evidence that the target can be predicted; "
-            f"{verdict.words}. {_sentence(verdict.why_undecided)} More rows may tell."
-        )
-    else:
-        first = f"Nothing is shown to be better than chance: {verdict.words}."
-    lines = [f"{first} No column is selected; columns.csv ranks them all."]
-    if choice is None:
-        lines.append("Time was up before a fold was judged: the ranking is by the F statistic.")
-    else:
-        lines.append(
-            f"The whole procedure has a cross-validated {metric.short} of {metric.show(honest)}, "
-            f"without any column it is {metric.show(level)}."
-        )
-    return lines
-
-
-def selected(
-    choice: Choice,
-    units: int,
-    number: int,
-    fdr: float | None,
-    decoys: Decoys,
-) -> str:
-    """The first sentence: how many columns, by which method.
-
-    Args:
-      choice: method and number by the rule.
-      units: columns there were to choose from.
-      number: of columns that are selected.
-      fdr: the asked for false discovery rate, if any.
-      decoys: the competition with decoys.
-    """
-    if fdr is not None and not decoys.sets:
-        return (
-            f"False discovery rates are not known, as no set of decoys was done in the time given; "
-            f"{columns(number) if number else 'no column'} {_are(number or 1)} selected"
-            f"{', those to be kept' if number else ''}. For prediction, {_chosen(choice, units)}."
-        )
-    if fdr is not None:
-        chosen = (
-            f"{columns(number)} of {units:,} {_are(number)} selected with an estimated false "
-            f"discovery rate of at most {fdr:g}"
-            if number
-            else f"No column has an estimated false discovery rate of at most {fdr:g}"
-        )
-        return f"{chosen} ({decoys.sets} sets of decoys). For prediction, {_chosen(choice, units)}."
-    if choice.method == ALL:
-        return (
-            f"No smaller selection that was tried comes close enough to all {units:,} columns "
-            "together."
-        )
-    return (
-        f"{columns(choice.size)} {_are(choice.size)} enough of {units:,}: those "
-        f"{title(choice.method)}."
-    )
-
-
-def scores(
-    metric: Metric,
-    choice: Choice,
-    honest: float,
-    interval: tuple[float, float],
-    everything: float,
-    level: float,
-    verdict: Verdict,
-    judge: str,
-) -> list[str]:
-    """What the selection predicts, how sure that is, and that it is better than chance."""
-    low, high = interval
-    known = np.isfinite(low) and np.isfinite(high)
-    reach = f", 95 % interval {metric.show(low)} to {metric.show(high)}" if known else ""
+    choice, metric = findings.choice, contest.problem.metric
+    units = contest.problem.design.num_units
+    if choice is None or not findings.verdict.better:
+        return _nothing_found(findings, metric)
     return [
-        f"Cross-validated {metric.short} of the whole procedure: {metric.show(honest)}{reach}; "
-        f"of this choice {metric.show(choice.mean)}, of all columns {metric.show(everything)}, "
-        f"without any column {metric.show(level)}. Judged by {judge}.",
-        f"Better than chance: {verdict.words}.",
+        _selected(findings, choice, units, fdr),
+        f"Better than chance: {findings.verdict.words}.",
+        _scores(findings, choice, metric, contest.judge.words),
+        *_certainty(findings, choice),
+        *_compared(findings.comparisons, metric),
+        *_alternatives(findings.enough, choice, units),
     ]
 
 
-def comparisons(rows: Sequence[Comparison], metric: Metric) -> list[str]:
-    """A sentence, with its interval, for all columns, random ones, and who comes closest."""
-    lines = []
-    for row in rows[:_COMPARED]:
-        difference = row.difference
-        if not np.isfinite(difference.low):
-            continue
-        sentence = {
-            BETTER: f"The selection predicts better than {row.against}",
-            WORSE: f"The selection predicts worse than {row.against}",
-            ALIKE: f"The selection predicts as well as {row.against}",
-        }.get(row.verdict, f"No difference to {row.against} is shown")
-        low, mean, high = (
-            metric.number(value, sign=True)
-            for value in (difference.low, difference.mean, difference.high)
-        )
-        lines.append(f"{sentence}: difference {mean} ({low} to {high}, {difference.folds} folds).")
-    return lines
-
-
-def certainty(
-    chosen: np.ndarray, rates: np.ndarray, frequencies: Frequencies, choice: Choice
-) -> list[str]:
-    """One sentence that reconciles how many columns are enough with how sure single ones are.
-
-    Args:
-      chosen: the selected units.
-      rates: ``(G,)`` their estimated false discovery rates, NaN where not known.
-      frequencies: how often halves of the rows select them.
-      choice: method and number by the rule.
-    """
-    if not len(chosen) or choice.method == ALL:
-        return []
-    facts = []
-    steady = int((frequencies.frequency[chosen] >= STEADY).sum())
-    settled = frequencies.halves >= _LEAST_HALVES
-    if settled:
-        facts.append(
-            f"{steady} of {len(chosen)} are selected by at least {STEADY:.0%} of "
-            f"{frequencies.halves} halves of the rows"
-        )
-    known = not np.isnan(rates[chosen]).any()
-    true = int((rates[chosen] <= LIKELY).sum()) if known else 0
-    if known:
-        facts.append(
-            f"{true} of {len(chosen)} have an estimated false discovery rate of {LIKELY:g} or less"
-        )
-    if not facts:
-        return ["How sure single columns are is not known: no time was left for halves or decoys."]
-    unsure = (settled and steady < len(chosen) / 2) or (known and true < len(chosen) / 2)
-    meaning = (
-        ": together they predict, but which of them matter is not settled; other columns that tell "
-        "the same could stand in their place"
-        if unsure
-        else ""
-    )
-    return [f"{_sentence(', and '.join(facts))[:-1]}{meaning}."]
-
-
-def stand_ins(enough: Mapping[str, int], choice: Choice, units: int) -> list[str]:
-    """Other ways that come as close to the best by the same rule, of those that ran."""
-    lines = []
-    # Nearly all columns, or many more, are no stand-in.
-    if enough.get("random", units) <= min(3 * choice.size, units // 2):
-        lines.append(
-            f"{columns(enough['random'])} drawn at random come as close to the best by the same "
-            "rule: the columns tell much the same."
-        )
-    others = {
-        name: size
-        for name, size in enough.items()
-        if name not in (choice.method, ALL, "random") and choice.method != ALL
-    }
-    if others:
-        named = ", ".join(
-            f"{name} {size}" for name, size in sorted(others.items(), key=_by_size)[:4]
-        )
-        lines.append(f"Columns that other methods need to come as close: {named}.")
-    return lines
-
-
-def left_out(reasons: Mapping[str, str], no_time: str) -> list[str]:
-    """Which methods did not take part, and why."""
-    short = [name for name, why in reasons.items() if why.startswith(no_time)]
-    lines = []
-    if short:
-        lines.append(f"Not tried for lack of time: {', '.join(short)}; nothing is said about them.")
-    lines += [f"{name} {why}." for name, why in reasons.items() if name not in short]
-    return lines
-
-
-def _chosen(choice: Choice, units: int) -> str:
-    if choice.method == ALL:
-        return f"all {units:,} columns are needed, of what was tried"
-    return f"{columns(choice.size)} {title(choice.method)} {_are(choice.size)} enough"
-
-
-def _by_size(item: tuple[str, int]) -> int:
-    return item[1]
+def selected_by(method: str) -> str:
+    """What the columns that a method selects are called in a sentence."""
+    if method == "random":
+        return "drawn at random"
+    return f"selected by {_SELECTORS.get(method, method)}"
 
 
 def columns(number: int) -> str:
@@ -263,9 +114,166 @@ def columns(number: int) -> str:
     return "1 column" if number == 1 else f"{number:,} columns"
 
 
+def left_out(reasons: Mapping[str, str]) -> list[str]:
+    """Which methods did not take part, and why."""
+    late = [name for name, reason in reasons.items() if reason.startswith(NO_TIME)]
+    lines = []
+    if late:
+        lines.append(f"Not tried for lack of time: {', '.join(late)}; nothing is said about them.")
+    return lines + [f"{name} {reason}." for name, reason in reasons.items() if name not in late]
+
+
+def _nothing_found(findings: Findings, metric: Metric) -> list[str]:
+    """The verdict where no column is selected."""
+    verdict, no_selection = findings.verdict, "No column is selected; columns.csv ranks them all"
+    if findings.choice is None:
+        return [
+            "Undecided: no fold of the cross-validation was scored in time; allow a longer budget. "
+            f"{no_selection} by the F statistic."
+        ]
+    if not verdict.undecided:
+        first = f"Nothing was found that predicts the target better than chance: {verdict.words}."
+    elif verdict.chance.draws < LEAST:
+        first = (
+            "Undecided: it is not known whether the target can be predicted better than chance: "
+            f"{verdict.words}. There was time for fewer than {LEAST} permutations; allow a longer "
+            "budget."
+        )
+    else:
+        first = (
+            f"Undecided: there is weak evidence that the target can be predicted: {verdict.words}. "
+            f"A finding needs p of at most {LEVEL:g}, and above {UNDECIDED:g} is chance; more rows "
+            "may decide."
+        )
+    return [
+        f"{first} {no_selection}.",
+        f"Cross-validated {metric.short} of the whole procedure: "
+        f"{metric.show(findings.score[0])}; without any column {metric.show(findings.no_columns)}.",
+    ]
+
+
+def _selected(findings: Findings, choice: Choice, units: int, fdr: float | None) -> str:
+    """The first sentence: how many columns, by which method."""
+    number, sets = len(findings.chosen), findings.decoys.sets
+    if choice.method == ALL:
+        prediction = (
+            f"All {units:,} columns are needed to predict the target: no smaller selection that "
+            "was tried comes close enough to their score."
+        )
+    else:
+        prediction = (
+            f"{choice.size:,} of {units:,} columns {_are(choice.size)} enough to predict the "
+            f"target: {'that' if choice.size == 1 else 'those'} {selected_by(choice.method)}."
+        )
+    if fdr is None:
+        return prediction
+    if not sets:
+        selected = "only the columns named in keep are" if number else "no column is"
+        return (
+            "False discovery rates are not known, as no set of decoys was finished in time; "
+            f"{selected} selected. {prediction}"
+        )
+    rate = f"an estimated false discovery rate of at most {fdr:g} ({sets} sets of decoys)"
+    if not number:
+        return f"No column has {rate}. {prediction}"
+    return f"{number:,} of {units:,} columns {_are(number)} selected with {rate}. {prediction}"
+
+
+def _scores(findings: Findings, choice: Choice, metric: Metric, judge: str) -> str:
+    """How well the selection predicts, with an interval, beside all columns and none."""
+    score, low, high = findings.score
+    interval = ""
+    if np.isfinite([low, high]).all():
+        interval = f" (95 % interval {metric.show(low)} to {metric.show(high)})"
+    return (
+        f"Cross-validated {metric.short} of the whole procedure, selection included: "
+        f"{metric.show(score)}{interval}; of this selection {metric.show(choice.mean)}, of all "
+        f"columns {metric.show(findings.all_columns)}, without any column "
+        f"{metric.show(findings.no_columns)}. All predictions are made by {judge}."
+    )
+
+
+def _compared(comparisons: Sequence[Comparison], metric: Metric) -> list[str]:
+    """A sentence with its interval for all columns, random ones, and the closest methods."""
+    lines = []
+    for against, difference, verdict in comparisons[:_COMPARED]:
+        if not np.isfinite(difference.low):
+            continue
+        sentence = {
+            BETTER: f"The selection predicts better than {against}",
+            WORSE: f"The selection predicts worse than {against}",
+            ALIKE: f"The selection predicts as well as {against}",
+        }.get(verdict, f"No difference from {against} is shown")
+        low, mean, high = (
+            metric.number(value, sign=True)
+            for value in (difference.low, difference.mean, difference.high)
+        )
+        lines.append(
+            f"{sentence}: difference {mean} (95 % interval {low} to {high}, {difference.folds} "
+            "folds)."
+        )
+    return lines
+
+
+def _certainty(findings: Findings, choice: Choice) -> list[str]:
+    """How sure single columns are, beside the statement that together they are enough."""
+    chosen, number = findings.chosen, len(findings.chosen)
+    if not number or choice.method == ALL:
+        return []
+    facts, unsure = [], False
+    halves = findings.stability.halves
+    if halves >= _LEAST_HALVES:
+        stable = int((findings.stability.frequency[chosen] >= STABLE).sum())
+        unsure |= stable < number / 2
+        facts.append(
+            f"{stable} {_are(stable)} selected again on at least {100 * STABLE:.0f} % of {halves} "
+            "halves of the rows"
+        )
+    rates = findings.decoys.rates[chosen]
+    if not np.isnan(rates).any():
+        likely = int((rates <= LIKELY).sum())
+        unsure |= likely < number / 2
+        facts.append(
+            f"{likely} {'has' if likely == 1 else 'have'} an estimated false discovery rate of at "
+            f"most {LIKELY:g}"
+        )
+    if not facts:
+        return [
+            "How sure single columns are is not known: there was no time for halves of the rows or "
+            "for decoys."
+        ]
+    meaning = (
+        " Together they predict, but which of them matter is not settled: other columns may carry "
+        "the same information."
+        if unsure
+        else ""
+    )
+    selected = "column" if number == 1 else "columns"
+    return [f"Of the {number:,} selected {selected}, {', and '.join(facts)}.{meaning}"]
+
+
+def _alternatives(enough: Mapping[str, int], choice: Choice, units: int) -> list[str]:
+    """Other selections that come as close to the best score by the same rule."""
+    lines = []
+    # Nearly all columns, or many more, are no alternative.
+    if enough.get("random", units) <= min(3 * choice.size, units // 2):
+        lines.append(
+            f"{columns(enough['random'])} drawn at random come as close to the best score: many "
+            "columns carry much the same information."
+        )
+    others = {
+        name: size
+        for name, size in enough.items()
+        if name not in (choice.method, ALL, "random") and choice.method != ALL
+    }
+    if others:
+        fewest = sorted(others, key=others.__getitem__)[:_COMPARED]
+        numbers = ", ".join(f"{name} {others[name]}" for name in fewest)
+        lines.append(
+            f"Columns that other methods need to come as close to the best score: {numbers}."
+        )
+    return lines
+
+
 def _are(number: int) -> str:
     return "is" if number == 1 else "are"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."

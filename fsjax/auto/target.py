@@ -1,4 +1,4 @@
-"""What ``fsjax.select`` predicts: the target as its task wants it, or as it looks."""
+"""Reads the target of ``fsjax.select`` as its task needs it, and infers the task if not given."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from fsjax.tables.user_arrays import as_array
 from fsjax.tasks import TABLE
 from fsjax.tasks.classes_or_numbers import kind_of_target
 
-#: Names of classes, where there are some.
+#: Names of classes, or None for other targets.
 Names = tuple[str, ...] | None
 
-#: What notes on the target have in place of the name of a column.
+#: Stands in notes on the target for the name of a column.
 TARGET = "(target)"
 
 _WHERE = "the target"
@@ -30,9 +30,9 @@ class ReadTarget(NamedTuple):
 
     Attributes:
       values: ``(N,)`` int32 classes from 0, or ``(N,)`` or ``(N, C)`` float64.
-      task: what it is for.
+      task: the task, as given or inferred.
       classes: the names of the classes, or ``None``.
-      notes: what it was taken for, where something else is likely too.
+      notes: how the target was read, if another reading is likely too.
     """
 
     values: np.ndarray
@@ -42,13 +42,13 @@ class ReadTarget(NamedTuple):
 
 
 def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
-    """The target as its task wants it.
+    """Reads the target for its task.
 
     Args:
       y: labels or numbers, one or several for each row, or time and event.
-      task: of :data:`fsjax.auto.scoring.OF_TASK`, or ``None`` for what y looks like
+      task: of :data:`fsjax.auto.scoring.OF_TASK`, or ``None`` to infer it from y
         (:func:`fsjax.tasks.classes_or_numbers.kind_of_target`).
-      rows: of the table.
+      rows: number of rows of the table.
 
     Raises:
       ConfigError: for an unknown task.
@@ -66,7 +66,7 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
         return ReadTarget(_numbers(y, guess), guess, None)
     if task is not None and (several or task == "survival"):
         if task == "classification":
-            raise DataError("y has several columns; task='classification' needs one of labels")
+            raise DataError("y has several columns; give one, of labels, for task='classification'")
         return ReadTarget(_numbers(y, task), task, None)
     labels, notes = _with_written_numbers(labels.reshape(rows), task)
     if task not in (None, "classification"):
@@ -86,7 +86,7 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
 def _with_written_numbers(
     labels: np.ndarray, task: str | None
 ) -> tuple[np.ndarray, tuple[Note, ...]]:
-    """Numbers that are written as ``€12`` or ``1,5`` as such, unless they are to be classes."""
+    """Reads texts such as ``€12`` or ``1,5`` as numbers, unless they are to be classes."""
     texts = pd.Series(labels)
     if task == "classification" or not all(isinstance(label, str) for label in labels.tolist()):
         return labels, ()
@@ -99,7 +99,7 @@ def _with_written_numbers(
 
 
 def _numbers_as_classes(numbers: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Classes from 0, and their names, of numbers that look like anything else."""
+    """Classes from 0, and their names, of numbers that do not look like classes."""
     distinct, values = np.unique(numbers, return_inverse=True)
     if len(distinct) > len(numbers) / 2:
         raise DataError(
@@ -110,7 +110,7 @@ def _numbers_as_classes(numbers: np.ndarray) -> tuple[np.ndarray, tuple[str, ...
 
 
 def _numbers(y: Any, task: str) -> np.ndarray:
-    """Float64 numbers that fit the task; DataError for missing ones, and for one value only."""
+    """Float64 numbers that fit the task; DataError for missing or constant ones."""
     checked, _ = TABLE[task].check(*TABLE[task].read(y), _WHERE)
     values = np.asarray(checked, np.float64)
     if not np.isfinite(values).all():

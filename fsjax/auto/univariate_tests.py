@@ -1,7 +1,7 @@
-"""Tests of single columns on their ranks: p values, q values over all columns, and associations.
+"""Rank tests of single columns: p-values, q-values over all columns, and associations.
 
-Classes: Kruskal and Wallis (of two classes: Mann and Whitney, without continuity correction).
-Numbers: Spearman's rank correlation, with Student's t. Rows are taken as independent.
+Classes: Kruskal-Wallis test (for two classes, Mann-Whitney without continuity correction).
+Numbers: Spearman's rank correlation with Student's t. Rows are assumed to be independent.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from fsjax.tables.columns import Columns, moments, ranks
 
 
 class ColumnTests(NamedTuple):
-    """What each of D columns says about the target by itself.
+    """Tests of each of D columns by itself.
 
     Attributes:
-      p_values: ``(D,)`` in [0, 1]; 1 for constant columns. Of several outputs the smallest,
+      p_values: ``(D,)`` in [0, 1]; 1 for constant columns. With several outputs the smallest,
         multiplied by their number.
       association: ``(C, D)``. Classes: area under the ROC curve of each class against the rest, in
         [0, 1]. Numbers: rank correlation with each output, in [-1, 1].
@@ -36,15 +36,15 @@ def column_tests(X: Columns, y: np.ndarray, task: str) -> ColumnTests:
     Args:
       X: dense or sparse.
       y: classes ``(N,)`` from 0, numbers ``(N,)`` or ``(N, C)``, labels of 0 and 1 ``(N, C)``, or
-        time and event ``(N, 2)``, of which the martingale residuals are correlated.
-      task: what y is.
+        time and event ``(N, 2)``, whose martingale residuals are tested.
+      task: the task of y.
     """
     ranked = ranks(X)
     if task == "classification":
         return _by_class(ranked, y)
     outputs = np.stack(targets(y, task, split=False), axis=-1)
     (columns,), (numbers,) = standardise(ranked), standardise(ranks(outputs))
-    # One side of a product that is centred is enough.
+    # It is enough that one factor of the product is centred.
     correlation = np.clip((columns.T @ numbers).T / X.shape[0], -1.0, 1.0)
     freedom = max(X.shape[0] - 2, 1)
     with np.errstate(divide="ignore"):
@@ -61,19 +61,19 @@ def _by_class(ranked: Columns, y: np.ndarray) -> ColumnTests:
     class_mean = (ranked.T @ member.T).T / size
     scale = np.where(deviation > 0, deviation, np.inf)
     between = (size * np.square((class_mean - mean) / scale)).sum(axis=0)
-    # That is the statistic corrected for ties: of (N - 1) / N by the share of the variance.
+    # Dividing by the variance of the ranks corrects the statistic for ties.
     p_values = stats.chi2.sf(between * (rows - 1) / rows, len(labels) - 1)
     rest_mean = (rows * mean - size * class_mean) / (rows - size)
     return ColumnTests(p_values, 0.5 + (class_mean - rest_mean) / rows)
 
 
 def unit_p_values(p_values: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """``(G,)`` p values of units from those of their columns ``(D,)``, by Bonferroni."""
+    """p-values ``(G,)`` of units from those of their columns ``(D,)``, by Bonferroni."""
     smallest = np.ones(int(groups.max()) + 1)
     np.minimum.at(smallest, groups, p_values)
     return np.minimum(smallest * np.bincount(groups), 1.0)
 
 
 def q_values(p_values: np.ndarray) -> np.ndarray:
-    """``(G,)`` smallest false discovery rate at which each is found (Benjamini and Hochberg)."""
+    """Smallest false discovery rates ``(G,)`` at which each is found (Benjamini and Hochberg)."""
     return stats.false_discovery_control(p_values, method="bh")

@@ -1,10 +1,10 @@
-"""scikit-learn estimators, one class for every method, thin over :func:`fsjax.fit`.
+"""scikit-learn estimators, one class per method: thin wrappers of :func:`fsjax.fit`.
 
-They select columns (``fit``, ``transform``, ``get_support``), and where the method trains a
-classifier or a regressor they predict as well. The defaults are those of the methods and their
-papers, also for epochs, rows per step and scaling.
+They select columns (``fit``, ``transform``, ``get_support``), and if the method trains a classifier
+or a regressor they predict as well. The defaults are those of the methods and their papers,
+including epochs, batch size and scaling.
 
-The classes follow from the registration of their methods (:func:`fsjax.register`).
+The classes are generated from the registrations of the methods (:func:`fsjax.register`).
 """
 
 import importlib
@@ -20,13 +20,13 @@ for _build in list(METHODS.values()):
     estimator_of(_build.registration)
 
 #: The classes by name.
-_CLASSES = {one.__name__: one for one in ESTIMATORS.values()}
+_CLASSES = {estimator.__name__: estimator for estimator in ESTIMATORS.values()}
 globals().update(_CLASSES)
 
 
 def __getattr__(name: str) -> Any:
-    """What is imported when it is used, and classes of methods that were registered later."""
-    if name == "AutoSelector":  # brings in the models that compete
+    """AutoSelector, imported on first use, or the class of a method that was registered later."""
+    if name == "AutoSelector":  # imports the models that compete
         return importlib.import_module("fsjax.estimators.auto").AutoSelector
     for candidate in ESTIMATORS.values():
         if candidate.__name__ == name:

@@ -22,34 +22,35 @@ if TYPE_CHECKING:
 
 
 class AutoSelector(SelectorMixin, BaseEstimator):
-    """Selects columns by the method, and in the number, that cross-validation calls for.
+    """Selects columns by cross-validation: which method, and how many columns.
 
     All columns, random ones, simple selectors and networks of the library compete on the rows of
-    ``fit``; the fewest columns within one standard error of the best are kept. See
-    :func:`fsjax.select` for how, and for tables with text and dates.
+    ``fit``; the fewest columns within one standard error of the best score are kept. See
+    :func:`fsjax.select` for the procedure, and for tables with text and dates.
 
     Args:
-      budget: time for ``fit``, such as ``'60s'``, ``'5min'`` or seconds; ``None`` is without end.
-        What is done within it depends on the machine: name ``methods`` that it is ample for where
-        the same result is wanted everywhere.
-      task: ``'classification'`` or ``'regression'``; by default what y looks like.
+      budget: time for ``fit``, for example ``'60s'``, ``'5min'`` or seconds; ``None`` sets no
+        limit. What fits into it depends on the machine: for the same result everywhere, name
+        ``methods`` that finish well within the budget.
+      task: ``'classification'`` or ``'regression'``; by default inferred from y.
       metric: ``'accuracy'``, ``'auc'`` or ``'r2'``, or the name of a scorer of scikit-learn.
-      judge: what predicts from the selected columns: ``'linear'``, ``'rbf'``, ``'trees'``, or an
-        estimator of scikit-learn; by default the one of the three that predicts best.
-      fdr: false discovery rate in (0, 1) that the selection keeps below; by default the fewest
-        columns that predict as well.
-      methods: names of the contenders, such as ``('univariate', 'l1', 'forest')``.
+      judge: the model that predicts from the selected columns: ``'linear'``, ``'rbf'``,
+        ``'trees'``, or an estimator of scikit-learn; by default whichever of the three predicts
+        best.
+      fdr: false discovery rate in (0, 1) of the selection; by default the fewest columns that
+        predict as well as the best are selected.
+      methods: names of the contenders, for example ``('univariate', 'l1', 'forest')``.
       random_state: seed of folds, draws and trainings, a whole number from 0.
-      verbose: whether to show what is going on.
+      verbose: whether to show progress.
 
     Attributes:
       support_: ``(D,)`` bool, the selected columns.
-      n_features_: how many they are; all D where nothing is shown to be better than chance, with a
-        warning, or no smaller selection is as good.
+      n_features_: number of selected columns; all D, with a warning, if nothing is better than
+        chance, and also if no smaller selection is as good.
       ranking_: ``(D,)`` from 1, the most important.
-      scores_: ``(D,)`` importance by the chosen method, NaN where it gave none or the column is
+      scores_: ``(D,)`` importance by the chosen method; NaN if it gave none or the column is
         constant.
-      feature_importances_: ``(D,)`` the same as shares: at least 0, with a sum of 1; NaN as 0.
+      feature_importances_: ``(D,)`` scores as shares: at least 0, with a sum of 1; NaN becomes 0.
       selection_: the :class:`fsjax.auto.Selection`.
       n_features_in_, feature_names_in_: the columns of ``fit``.
     """
@@ -76,7 +77,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike, row_groups: ArrayLike | None = None) -> Self:
-        """Lets the methods compete, and keeps the columns of the choice.
+        """Runs the selection on all rows.
 
         Args:
           X: ``(N, D)`` numbers without missing values, also sparse.
@@ -92,7 +93,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
             self, X, y, multi_output=True, dtype="numeric", ensure_min_samples=4,
             ensure_min_features=2, accept_sparse="csr",
         )  # fmt: skip
-        # Without the user's names, of which two may be the same: x0, x1, ...
+        # Columns are called x0, x1, ..., because the user's names may not be unique.
         self.selection_: Selection = select(
             rows,
             targets,
@@ -119,7 +120,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         self.support_[[_number(name) for name in self.selection_.columns]] = True
         if not self.support_.any():
             warnings.warn(
-                f"no column is selected, so that all are kept: {self.selection_.statements[0]}",
+                f"no column is selected, so all are kept: {self.selection_.statements[0]}",
                 stacklevel=2,
             )
             self.support_[:] = True

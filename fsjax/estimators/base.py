@@ -19,8 +19,7 @@ from fsjax.engine.compilation import cache_by_default
 from fsjax.engine.planned import MAJORITY
 from fsjax.errors import ConfigError, check_choice, check_flag, check_whole, nearest
 from fsjax.estimators import inputs
-from fsjax.estimators.packing import pack
-from fsjax.estimators.parameters import check_parameters
+from fsjax.estimators.packing import check_parameters, pack
 from fsjax.estimators.reading import Reader
 from fsjax.method import Method
 from fsjax.metrics.stability import consensus, selection_mask
@@ -43,7 +42,7 @@ def _has_head(estimator: Selector) -> bool:
     if task or not estimator._predicts():
         raise AttributeError(
             f"{type(estimator).__name__}{task} selects columns and predicts nothing; use "
-            "transform, and a predictor behind it"
+            "transform, followed by a predictor"
         )
     return True
 
@@ -58,7 +57,7 @@ def _available(check: Callable[[Selector], bool]) -> Callable[[F], F]:
 
 
 def _present(function: Callable[P, R] | None) -> Callable[P, R]:
-    """A function of the task that :func:`_available` has found to be there."""
+    """A function of the task, which :func:`_available` has checked to exist."""
     assert function is not None
     return function
 
@@ -77,24 +76,24 @@ def importances(scores: np.ndarray) -> np.ndarray:
 
 
 class Selector(SelectorMixin, Reader):
-    """Base of the estimators; :mod:`fsjax.estimators` makes a class of every method.
+    """Base of the estimators; :mod:`fsjax.estimators` has a subclass for every method.
 
-    Fitting is one call of :func:`fsjax.fit` on all rows, of which a share validates. X may be
-    sparse where ``__sklearn_tags__().input_tags.sparse`` says so, in ``fit``, ``transform``,
+    Fitting is one call of :func:`fsjax.fit` on all rows, of which a share validates. If
+    ``__sklearn_tags__().input_tags.sparse`` is true, X may be sparse in ``fit``, ``transform``,
     ``predict``, ``predict_proba``, ``predict_log_proba``, ``decision_function`` and ``score``.
 
     Attributes:
       support_: ``(D,)`` bool, the selected columns.
-      n_features_: how many they are.
+      n_features_: number of selected columns.
       selected_: for each seed its own columns, in order of importance.
       selection_frequency_: ``(D,)`` share of the seeds, in [0, 1], that selected each column.
       scores_: ``(D,)`` importance of every column, the mean over the seeds.
-      feature_importances_: ``(D,)`` the same as shares: at least 0, with a sum of 1. Where scores
-        are negative, the lowest stands for 0. All 0 where no column is better than another.
-      ranking_: ``(D,)`` from 1, the most important; the selection comes first.
+      feature_importances_: ``(D,)`` scores as shares: at least 0, with a sum of 1. If scores are
+        negative, the lowest becomes 0. All 0 if all scores are equal.
+      ranking_: ``(D,)`` from 1, the most important; selected columns come first.
       history_: recorded values by name, ``(n_seeds, epochs)``.
-      n_iter_: epochs that were trained, of a search those of the training that was kept; 0 for
-        methods that train nothing.
+      n_iter_: number of trained epochs, for a search those of the training that was kept; 0 for
+        methods that do not train.
       result_: the :class:`fsjax.FitResult`.
       classes_: the labels, for classification.
       n_features_in_, feature_names_in_: the columns of ``fit``.
@@ -126,14 +125,14 @@ class Selector(SelectorMixin, Reader):
         """Trains the method and selects columns.
 
         Args:
-          X: ``(N, D)`` numbers without missing values: an array, a pandas or polars frame, or for
-            methods that train by batches a SciPy sparse matrix or array, or a pandas frame with
-            sparse columns. Of a sparse table only batches are made dense.
+          X: ``(N, D)`` numbers without missing values: an array, a pandas or polars frame, or, for
+            methods that train in batches, a SciPy sparse matrix or array or a pandas frame with
+            sparse columns, of which only batches are made dense.
           y: ``(N,)`` labels of any kind for ``task='classification'``, ``(N,)`` or ``(N, C)``
             numbers for ``'regression'``, ``(N, L)`` of 0 and 1 for ``'multilabel'``, ``(N,)`` or
             ``(N, C)`` whole numbers from 0 for ``'counts'``; for ``'survival'`` ``(N, 2)``, time
             and event (a frame of these columns in this order, or records with a field of truth
-            values and one of times); not looked at for ``'reconstruction'``.
+            values and one of times); ignored for ``'reconstruction'``.
           sample_weight: ``(N,)`` weights in the loss, at least 0; rows of weight 0 are left out.
 
         Returns:
@@ -149,11 +148,11 @@ class Selector(SelectorMixin, Reader):
         batch_size = self.batch_size
         if entry.coupled and batch_size is not None and batch_size == self.registration.batch_size:
             batch_size = COUPLED_BATCH
-        # Drawn where random_state is no number; the other seeds are the next numbers.
+        # Drawn if random_state is not a number; the other seeds are the next numbers.
         count, first = check_whole("n_seeds", self.n_seeds), inputs.first_seed(self.random_state)
         dataset, split, weight = self._data(rows, targets, weight, first)
-        grouped = getattr(self, "groups", None)
-        groups = inputs.group_numbers(grouped, self.n_features_in_)
+        group_labels = getattr(self, "groups", None)
+        groups = inputs.group_numbers(group_labels, self.n_features_in_)
         wanted = self._number_to_select(int(groups.max()) + 1)
         method = self._method(wanted)
         result = fit(
@@ -166,7 +165,7 @@ class Selector(SelectorMixin, Reader):
             split=split,
             scaling=inputs.scaling_of(self.standardize),
             sample_weight=weight,
-            groups=None if grouped is None else groups,
+            groups=None if group_labels is None else groups,
             progress=check_flag("verbose", self.verbose),
             early_stopping=self.early_stopping,
             max_time=self.max_time,
@@ -183,33 +182,33 @@ class Selector(SelectorMixin, Reader):
     def save(self, path: str | Path) -> None:
         """Writes the fitted estimator into one file without pickle; see :func:`load`.
 
-        ``validation_data`` is not part of it.
+        The file does not contain ``validation_data``.
 
         Raises:
           NotFittedError: before ``fit``.
-          ConfigError: for parameters that JSON does not hold, such as a random generator, and for
-            arguments of the method that are not those of ``fit``.
+          ConfigError: for parameters that JSON cannot hold, such as a random generator, and for
+            arguments of the method that were changed since ``fit``.
         """
         check_is_fitted(self, "support_")
         check_parameters(self, self.result_)
         npz.write(path, *pack(self))
 
     def plot(self, kind: str = "selection", **options: Any) -> Figure:
-        """A picture of what was learnt; notebooks show it, ``savefig`` writes it to a file.
+        """A figure of the fitted result; notebooks show it, ``savefig`` writes it to a file.
 
         Args:
           kind: ``'selection'``, how often each column was selected, and its score;
-            ``'stability'``, how far the seeds agree; ``'curves'``, the training; ``'path'``, of
-            LassoNet, accuracy and number of columns by the strength of the penalty.
-          **options: those of ``fsjax.report.plot_selection`` (such as ``image_shape`` and
+            ``'stability'``, the agreement of the seeds; ``'curves'``, the training; ``'path'``, for
+            LassoNet, accuracy and number of columns by the penalty lambda.
+          **options: those of ``fsjax.report.plot_selection`` (for example ``image_shape`` and
             ``background``), ``plot_stability``, ``plot_curves`` or ``plot_path``.
 
         Raises:
           NotFittedError: before ``fit``.
-          ConfigError: for another kind or option.
-          DataError: for a path where there is none.
+          ConfigError: for an unknown kind or option.
+          DataError: for ``'path'`` if the result has none.
         """
-        from fsjax import report  # brings in Matplotlib, which fitting does not need
+        from fsjax import report  # imports Matplotlib, which fitting does not need
 
         check_is_fitted(self, "support_")
         names = ("selection", "stability", "curves", "path")
@@ -227,7 +226,7 @@ class Selector(SelectorMixin, Reader):
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         if "result_" in state:
-            # The functions of a method do not pickle; its name and settings do.
+            # The functions of a method cannot be pickled; its name and settings can.
             state = {**state, "result_": results.pack(state["result_"])}
         return state
 
@@ -238,17 +237,17 @@ class Selector(SelectorMixin, Reader):
         super().__setstate__(state)
 
     def _learn(self, result: FitResult, wanted: int | None, groups: np.ndarray) -> None:
-        """Sets what is learnt from a result, which is about groups, for their columns."""
+        """Sets the fitted attributes for all columns, from a result whose units are groups."""
         units = result.scores.shape[1]
         by_seed: Iterable[np.ndarray] = result.selected
         if wanted is None:
-            assert result.gates is not None  # else the number would have been chosen
+            assert result.gates is not None  # only such methods choose the number themselves
             chosen = result.gates >= 0.5
             by_seed = [row[open_[row]] for row, open_ in zip(result.ranking, chosen, strict=True)]
             count = int((chosen.mean(axis=0) >= MAJORITY).sum())
         else:
             chosen, count = selection_mask(result.selected, units), wanted
-        # By how many seeds selected them, so the first are those of a majority as well.
+        # Sorted by the number of seeds that selected them, so the first have a majority.
         order = consensus(chosen, result.scores, units)
         support, ranking = np.zeros(units, bool), np.empty(units, int)
         support[order[:count]] = True
@@ -267,7 +266,7 @@ class Selector(SelectorMixin, Reader):
     def transform(self, X: ArrayLike) -> Any:
         """The selected columns of ``(N, D)`` rows, in the order of the table; sparse if X is."""
         if has_sparse_columns(X):
-            # scikit-learn would make frames dense that have a dense column too.
+            # scikit-learn would make a frame dense if any of its columns is dense.
             check_is_fitted(self, "support_")
             return self._table(X, reset=False, ensure_all_finite=False)[:, self.support_]
         return super().transform(X)
@@ -278,12 +277,12 @@ class Selector(SelectorMixin, Reader):
 
     @_available(_has_head)
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Predictions for ``(N, D)`` rows, by the networks of all seeds together.
+        """Predictions for ``(N, D)`` rows, averaged over the networks of all seeds.
 
-        Networks of methods that select as they train see what their own seed selected; those of
-        methods that rank columns (the sparse classifiers, ProbMask) see all of them. Classes have
-        the largest mean probability, labels one of at least a half; numbers and expected counts
-        are means.
+        The network of a method that selects during training sees the columns that its own seed
+        selected; that of a method that ranks columns (the sparse classifiers, ProbMask) sees all.
+        The predicted class has the largest mean probability, predicted labels one of at least a
+        half; numbers and expected counts are means.
 
         Returns:
           ``(N,)`` or, for several targets, ``(N, C)``: classes, numbers, or expected counts; for
@@ -314,22 +313,22 @@ class Selector(SelectorMixin, Reader):
 
     @_available(_has_probabilities)
     def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """How far rows are on the side of a class, by the mean probabilities over the seeds.
+        """Confidence scores of the classes, from the mean probabilities over the seeds.
 
         Returns:
-          ``(N,)`` log-odds of ``classes_[1]`` for two classes, above 0 where it is predicted;
-          ``(N, classes)`` logarithms of the probabilities for more, of which the largest is
-          predicted; for ``'multilabel'`` ``(N, L)`` log-odds of the labels.
+          ``(N,)`` log-odds of ``classes_[1]`` for two classes, above 0 if it is predicted;
+          ``(N, classes)`` logarithms of the probabilities for more, the largest for the predicted
+          class; for ``'multilabel'`` ``(N, L)`` log-odds of the labels.
         """
         return _present(self._entry.decision)(self._outputs(X))
 
     @_available(_has_head)
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """How good the predictions are, larger is better.
+        """Score of the predictions, larger is better.
 
         Accuracy in [0, 1] for classes, R2 for numbers (the mean over several targets), the share of
-        rows with all labels right for labels, D2 of the Poisson deviance for counts, Harrell's
-        concordance index in [0, 1] for survival.
+        rows whose labels are all correct for multilabel, D2 of the Poisson deviance for counts,
+        Harrell's concordance index in [0, 1] for survival.
         """
         entry = self._entry
         targets = y if entry.classes else entry.read(y)[0]
@@ -358,7 +357,7 @@ class Selector(SelectorMixin, Reader):
         return inputs.number_to_select(self.n_features_to_select, choices, what)
 
     def _method(self, num_features: int | None) -> Method:
-        """The method for a number of columns; ``None`` leaves it to the method."""
+        """The method for a number of columns, or its own number if ``None``."""
         settings = {name: getattr(self, name) for name in self.registration.defaults()}
         if num_features is not None and self.registration.takes_number:
             settings["num_features"] = num_features
@@ -367,7 +366,7 @@ class Selector(SelectorMixin, Reader):
     def _predicts(self) -> bool:
         try:
             return self._method(1).predict is not None
-        except ConfigError:  # told by fit
+        except ConfigError:  # reported by fit
             return True
 
     def _outputs(self, X: ArrayLike) -> np.ndarray:

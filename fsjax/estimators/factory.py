@@ -1,4 +1,4 @@
-"""Makes the estimator class of a registered method: its arguments, and its docstring."""
+"""Generates the estimator class of a registered method: its arguments and its docstring."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from fsjax.registry import Registration, about_of
 from fsjax.signatures import set_signature
 from fsjax.tasks import Task
 
-#: The classes by the name of their method.
+#: Estimator classes by the name of their method.
 ESTIMATORS: dict[str, type[Selector]] = {}
 
-
-#: What the arguments are called elsewhere.
+#: Names of the arguments in other libraries and in ``fsjax.fit``.
 _ALIASES = {
     "n_features_to_select": ("k", "num_features", "n_features", "n_features_to_keep"),
     "random_state": ("seed",),
@@ -58,49 +57,50 @@ def _common(
     callback: Callable[[Progress], Any] | None = None,
     verbose: bool = False,
 ) -> None:
-    """What all estimators take; the method's own arguments come after the task.
+    """Arguments of all estimators; the method's own arguments come after the task.
 
     Args:
       n_features_to_select: K, a whole number, or a share in (0, 1] of the columns. ``None``
         {none}.
-      task: {tasks}; or a registered task that resembles one of them.
+      task: {tasks}; or a registered task that is based on one of them.
       image_shape: ``(H, W)`` or ``(H, W, channels)``, for networks of images.
       num_epochs: epochs to train ({num_epochs}).
       batch_size: rows per step; ``None`` takes all training rows. For survival, whose loss compares
-        the rows of a batch, the number that is the default stands for 4096.
-      n_seeds: runs from different initial values; the selection is their consensus.
+        the rows of a batch, the default number means 4096.
+      n_seeds: number of runs with different initial values; the selection is their consensus.
       random_state: the first seed, a whole number; the others are the next numbers, as in
         ``fsjax.fit(seeds=...)``. ``None`` or a NumPy generator draws it.
-      validation_fraction: share of the rows, in [0, 1), that tells the best epoch.
-      validation_data: ``(X, y)`` to validate on in place of a share of the rows.
-      standardize: scale columns to mean 0 and standard deviation 1; ``False`` takes them as they
+      validation_fraction: share of the rows, in [0, 1), on which the best epoch is chosen.
+      validation_data: ``(X, y)`` to validate on instead of a share of the rows.
+      standardize: scale columns to mean 0 and standard deviation 1; ``False`` leaves them as they
         are. Or a kind of ``fsjax.data.fit_scaler``: ``'standard'``, ``'minmax'``, ``'none'``,
-        ``'maxabs'``, over their largest absolute value, or ``'scalar'``, one mean and deviation for
-        the whole table. Unless they stay as they are, targets of a regression are standardised
-        too, and counts divided by their mean; predictions are scaled back.
+        ``'maxabs'`` (division by the largest absolute value), or ``'scalar'`` (one mean and
+        deviation for the whole table). If columns are scaled, targets of a regression are
+        standardised too and counts divided by their mean; predictions are scaled back.
       class_weight: ``'balanced'``, or a weight by class; for classification.
-      groups: ``(D,)`` the group of each column, labels of any kind. Groups are chosen as a whole
-        and K counts them.
-      early_stopping: epochs without a better validation loss after which a seed ends; ``None``
-        trains all epochs.
-      max_time: seconds after which training ends with what was learnt by then.
-      keep_partial: whether the first Ctrl-C ends training with a warning and what was learnt by
-        then; otherwise it is a KeyboardInterrupt, which also ends a cross-validation around it.
-      warm_start: ``fit`` starts from what the fit before has learnt, where there was one.
-      callback: a function of :class:`fsjax.Progress`, called after each epoch; true ends training.
+      groups: ``(D,)`` the group of each column, labels of any kind. Groups are selected as a whole,
+        and K counts groups.
+      early_stopping: number of epochs without a better validation loss after which a seed stops;
+        ``None`` trains all epochs.
+      max_time: seconds after which training stops and keeps what was learned.
+      keep_partial: whether the first Ctrl-C stops training with a warning and keeps what was
+        learned; otherwise it raises KeyboardInterrupt, which also ends a cross-validation around.
+      warm_start: whether ``fit`` starts from the result of the previous ``fit``, if there is one.
+      callback: a function of :class:`fsjax.Progress` that is called after each epoch and stops
+        training by returning true.
       verbose: show a progress bar.
     """
 
 
-#: These come before a method's own arguments, the others after them.
+#: Arguments that come before a method's own; the others come after them.
 _FIRST = ("self", "n_features_to_select", "task")
 
-#: What scalings are called as arguments.
+#: Values of ``standardize`` by scaling; others have their own name.
 _STANDARDIZE = {"standard": True, "none": False}
 
 
 def estimator_of(registration: Registration) -> type[Selector]:
-    """The estimator of a registered method, made once."""
+    """The estimator class of a registered method, generated once."""
     known = ESTIMATORS.get(registration.name)
     if known is None or known.registration is not registration:
         ESTIMATORS[registration.name] = _made(registration)
@@ -111,26 +111,26 @@ def _made(registration: Registration) -> type[Selector]:
     signature = _signature(registration)
     _, *arguments = signature.parameters
     class_name, module = registration.estimator, registration.build.__module__
-    # Ours are found in the package of the estimators, others where they were registered.
+    # Classes of our methods belong to this package, others to the module that registers them.
     module = "fsjax.estimators" if module.startswith("fsjax.methods") else module
 
     def __init__(self: Selector, *args: Any, **kwargs: Any) -> None:
         for name in kwargs:
             if name not in arguments:
                 ours = (alias for alias, others in _ALIASES.items() if name.lower() in others)
-                known = nearest(next(ours, name), arguments)
-                raise TypeError(f"{class_name} has no argument {name!r}: {known}")
+                hint = nearest(next(ours, name), arguments)
+                raise TypeError(f"{class_name} has no argument {name!r}: {hint}")
         if len(args) > 1:
             raise TypeError(
-                f"{class_name} takes n_features_to_select alone without a name, not {len(args)} "
-                f"values; data go to fit, as in {class_name}(10).fit(X, y)"
+                f"{class_name} got {len(args)} arguments without names; only n_features_to_select "
+                f"may have none, and data go to fit, as in {class_name}(10).fit(X, y)"
             )
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
         for name in arguments:
             setattr(self, name, bound.arguments[name])
 
-    # scikit-learn reads the arguments from here.
+    # scikit-learn reads the arguments from the signature.
     set_signature(__init__, signature)
     __init__.__qualname__ = f"{class_name}.__init__"
     __init__.__module__ = module
@@ -189,12 +189,12 @@ def _documentation(registration: Registration, arguments: Collection[str]) -> st
                 first += entry
             documented |= names
     body = textwrap.indent("\n".join(first + last), "  ")
-    learnt = (inspect.getdoc(Selector) or "").partition("\nAttributes:\n")[2]
-    return f"{idea}\n\nArgs:\n{body}\n\nAttributes:\n{learnt}\n"
+    attributes = (inspect.getdoc(Selector) or "").partition("\nAttributes:\n")[2]
+    return f"{idea}\n\nArgs:\n{body}\n\nAttributes:\n{attributes}\n"
 
 
 def _sources(registration: Registration) -> list[Any]:
-    """Where arguments are documented: the builder, and what its options come from."""
+    """The functions that document the arguments: the builder, and those its options come from."""
     sources: list[Any] = [registration.build]
     options = registration.options
     while options is not None:

@@ -1,4 +1,4 @@
-"""Reads a fitted estimator from one file without pickle."""
+"""Reads a fitted estimator from a file without pickle."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,8 +11,7 @@ from fsjax.errors import DataError, FsjaxError
 from fsjax.estimators.base import Selector
 from fsjax.estimators.factory import ESTIMATORS
 from fsjax.estimators.inputs import group_numbers
-from fsjax.estimators.packing import ARRAYS, KIND, from_json
-from fsjax.estimators.parameters import check_parameters
+from fsjax.estimators.packing import ARRAYS, KIND, check_parameters, from_json
 from fsjax.storage import npz, results
 from fsjax.tasks import TABLE
 
@@ -25,14 +24,16 @@ def load(path: str | Path, max_bytes: int | None = None) -> Selector:
       max_bytes: memory that its arrays may take together; half of the free memory by default.
 
     Returns:
-      The fitted estimator. It predicts and transforms as before; ``fit`` starts anew.
+      The fitted estimator. It predicts and transforms as before; ``fit`` starts from scratch.
 
     Raises:
-      DataError: with the reason, for a file that cannot be read, or holds what no estimator can.
+      DataError: with the reason, for a file that cannot be read or is not a valid estimator.
     """
     header, arrays = npz.read(path, max_bytes)
     if header.get("kind") != KIND:
-        raise DataError(f"{path} holds a {header.get('kind')!r}, no estimator; use fsjax.load")
+        raise DataError(
+            f"{path} holds a {header.get('kind')!r} and not an estimator; use fsjax.load"
+        )
     classes = {estimator.__name__: estimator for estimator in ESTIMATORS.values()}
     if not isinstance(header.get("class"), str) or header["class"] not in classes:
         origin = str(header.get("origin", "")).partition(":")[0]
@@ -44,9 +45,11 @@ def load(path: str | Path, max_bytes: int | None = None) -> Selector:
         return _unpacked(classes[header["class"]], header, arrays)
     except FsjaxError as error:
         raise DataError(f"{path}: {error}") from None
-    # What becomes of values from elsewhere is not a closed list of errors.
+    # Arbitrary values in a file can lead to any error.
     except Exception as error:
-        raise DataError(f"{path} is no estimator of this version of fsjax: {error}") from None
+        raise DataError(
+            f"{path} is not an estimator of this version of fsjax: {error}; fit and save it again"
+        ) from None
 
 
 def _unpacked(
@@ -54,7 +57,7 @@ def _unpacked(
 ) -> Selector:
     result = results.unpack(header["result"], arrays)
     spec = result.states.spec
-    # What earlier versions did not know is as the method has it, not as estimators do by default.
+    # Parameters that the saving version did not have are those of the method that was trained.
     trained, defaults = dict(result.method.about.settings), kind.registration.defaults()
     parameters = {name: trained[name] for name in defaults if name in trained}
     parameters |= {name: from_json(value) for name, value in header["parameters"].items()}
@@ -89,20 +92,20 @@ def _unpacked(
 
 
 def _check_kind(estimator: Selector, result: FitResult) -> None:
-    """DataError unless the result is of the method that the estimator stands for."""
+    """DataError unless the result is of the method and task of the estimator."""
     for name in ("callback", "validation_data"):
         if getattr(estimator, name) is not None:
-            raise DataError(f"the parameter {name!r} is in it, which files do not hold")
+            raise DataError(f"it has the parameter {name!r}, which is never saved")
     name, task = estimator.registration.name, estimator.task
     if result.method.name != name or result.task != task:
         raise DataError(
             f"it holds a result of {result.method.name!r} for the task {result.task!r}, but the "
-            f"estimator {type(estimator).__name__} is of {name!r} for {task!r}"
+            f"estimator {type(estimator).__name__} is for {name!r} with task={task!r}"
         )
 
 
 def _check_classes(classes: np.ndarray, num_outputs: int) -> None:
-    """DataError unless there is one label, in ascending order, for each output of a network."""
+    """DataError unless there is one label for each output of a network, in ascending order."""
     if classes.ndim != 1 or len(classes) != num_outputs:
         raise DataError(
             f"the array 'classes_' has the shape {classes.shape}, but the network has "
@@ -115,7 +118,7 @@ def _check_classes(classes: np.ndarray, num_outputs: int) -> None:
 
 
 def _check_names(names: Sequence[Any], num_columns: int) -> None:
-    """DataError unless there is a name of its own for each column."""
+    """DataError unless each column has a unique name."""
     if np.ndim(names) != 1 or len(names) != num_columns or len(set(names)) < num_columns:
         raise DataError(
             f"the array 'feature_names_in_' does not hold {num_columns} different names"

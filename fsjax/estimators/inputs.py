@@ -1,4 +1,4 @@
-"""What users hand to estimators, checked; messages name the parameters of the estimators."""
+"""Checks of the parameters and data of estimators, with messages that name the parameters."""
 
 from collections.abc import Sequence
 from numbers import Integral
@@ -15,7 +15,7 @@ from fsjax.tables.checks import check_features, check_names, check_text, numeric
 from fsjax.tables.nullable import plain_columns
 from fsjax.tables.scaling import KINDS
 
-#: Rows ``(N, D)`` of a table: an array, or CSR where the method takes sparse tables.
+#: Rows ``(N, D)`` of a table: an array, or CSR if the method takes sparse tables.
 Rows: TypeAlias = np.ndarray | csr_array
 
 #: Larger seeds do not fit into PRNG keys.
@@ -23,12 +23,18 @@ SEED_LIMIT = 2**31
 
 
 def number_to_select(number: float | None, num_columns: int, what: str = "columns") -> int:
-    """K, from what ``n_features_to_select`` is, and D, the number of columns or what they are.
+    """K, from ``n_features_to_select`` and D, the number of columns.
 
-    A whole number from 1 to D, a share in (0, 1] of the columns (rounded, at least one), or
-    ``None`` for half of them, as in ``sklearn.feature_selection.RFE``; ConfigError for all else.
+    Args:
+      number: a whole number from 1 to D, a share in (0, 1] of the columns (rounded, at least one),
+        or ``None`` for half of them, as in ``sklearn.feature_selection.RFE``.
+      num_columns: D.
+      what: name of the columns in messages.
+
+    Raises:
+      ConfigError: for any other number.
     """
-    advice = f"choose a whole number from 1 to {num_columns}, or a share above 0, at most 1.0"
+    advice = f"choose a whole number from 1 to {num_columns}, or a share in (0, 1]"
     if number is None:
         return max(num_columns // 2, 1)
     whole = isinstance(number, Integral)
@@ -45,7 +51,7 @@ def number_to_select(number: float | None, num_columns: int, what: str = "column
 
 
 def check_frame(X: Any) -> None:
-    """DataError, with names, for columns that share one or hold no numbers."""
+    """DataError, with the names, for columns that share a name or do not hold numbers."""
     check_names(X)
     if isinstance(X, pd.DataFrame):
         numeric_columns(plain_columns(X), "X", _holds_numbers)
@@ -63,10 +69,7 @@ def _holds_numbers(column: pd.Series) -> bool:
 
 
 def check_finite(X: Rows, estimator: BaseEstimator, where: str = "X") -> None:
-    """Refuses missing and infinite values in ``(N, D)``, of an estimator or of validation data.
-
-    DataError tells the columns at fault by name, and what to put before the estimator.
-    """
+    """DataError for missing and infinite values in ``(N, D)``, with the names of the columns."""
     advice = (
         "put an imputer before it: make_pipeline(sklearn.impute.SimpleImputer(), "
         f"{type(estimator).__name__}(...))"
@@ -77,9 +80,10 @@ def check_finite(X: Rows, estimator: BaseEstimator, where: str = "X") -> None:
 
 
 def first_seed(random_state: Any) -> int:
-    """The seed that ``random_state`` is, or one drawn from it.
+    """The seed ``random_state``, or one drawn from it if it is a NumPy generator or ``None``.
 
-    ConfigError for anything but a whole number that fits, a NumPy generator, or ``None``.
+    Raises:
+      ConfigError: for anything else, or a seed out of range.
     """
     if random_state is None:
         random_state = np.random.default_rng()
@@ -97,7 +101,7 @@ def first_seed(random_state: Any) -> int:
 
 
 def scaling_of(standardize: bool | str) -> str:
-    """The kind of :func:`fsjax.data.fit_scaler` that is meant; ConfigError for an unknown one."""
+    """The kind of :func:`fsjax.data.fit_scaler` for a parameter; ConfigError for an unknown one."""
     if isinstance(standardize, bool | np.bool_):
         return "standard" if standardize else "none"
     if standardize not in KINDS:
@@ -109,10 +113,15 @@ def scaling_of(standardize: bool | str) -> str:
 
 
 def class_weights(class_weight: Any, classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Weights ``(N,)`` of rows by the numbers of their classes ``(N,)``, which have labels.
+    """Weights ``(N,)`` of the rows.
 
-    Given is ``'balanced'``, or at least 0 by class, where classes that are left out weigh 1;
-    ConfigError for anything else.
+    Args:
+      class_weight: ``'balanced'``, or a weight of at least 0 by class, by default 1.
+      classes: labels of the classes.
+      y: ``(N,)`` numbers of the classes of the rows.
+
+    Raises:
+      ConfigError: for anything else, unknown classes, or fewer than two classes with a weight.
     """
     if isinstance(class_weight, str) and class_weight == "balanced":
         return compute_sample_weight("balanced", y)
@@ -132,15 +141,17 @@ def class_weights(class_weight: Any, classes: np.ndarray, y: np.ndarray) -> np.n
     weights = np.array([class_weight.get(label, 1.0) for label in known], float)
     if np.count_nonzero(weights) < 2:
         raise ConfigError(
-            f"class_weight={class_weight!r} leaves fewer than two classes with a weight"
+            f"class_weight={class_weight!r} leaves fewer than two classes with a weight; give more "
+            "classes a weight above 0"
         )
     return weights[y]
 
 
 def group_numbers(groups: Any, num_columns: int) -> np.ndarray:
-    """``(D,)`` the number of each column's group; without groups, of the column.
+    """The group number of each column ``(D,)``; without groups, its own number.
 
-    ConfigError if there is not one label for each column.
+    Raises:
+      ConfigError: unless there is one label for each column.
     """
     if groups is None:
         return np.arange(num_columns)
@@ -150,9 +161,7 @@ def group_numbers(groups: Any, num_columns: int) -> np.ndarray:
             f"groups has shape {labels.shape}; give a label for each of the {num_columns} columns"
         )
     if pd.isna(labels).any():
-        raise ConfigError(
-            "groups has missing labels; a column of no group needs a label of its own"
-        )
+        raise ConfigError("groups has missing labels; give a column without a group its own label")
     try:
         return np.unique(labels, return_inverse=True)[1]
     except TypeError:
@@ -160,7 +169,7 @@ def group_numbers(groups: Any, num_columns: int) -> np.ndarray:
 
 
 def shape_of_images(image_shape: Any, num_columns: int) -> tuple[int, ...] | None:
-    """``(H, W)`` or ``(H, W, channels)`` as a tuple; ConfigError for all else, or other columns."""
+    """``(H, W)`` or ``(H, W, channels)`` as a tuple; ConfigError if it does not fit the columns."""
     if image_shape is None:
         return None
     shape: tuple[int, ...] = ()

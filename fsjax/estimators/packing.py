@@ -1,24 +1,43 @@
-"""What a fitted estimator is made of, as a header of what JSON knows, and arrays."""
+"""Checks a fitted estimator, and converts it to a header of JSON values and arrays."""
+
+from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 
+from fsjax.arguments import Count, Positive, Rate, check
+from fsjax.engine import FitResult
 from fsjax.errors import ConfigError
+from fsjax.estimators import inputs
 from fsjax.storage import results
-from fsjax.tasks import name_of
+from fsjax.tasks import TABLE, name_of
 from fsjax.user_functions import is_function, text_of
 
 KIND = "estimator"
 
-#: What is learnt beside the result.
+#: Fitted attributes that are not part of the result.
 ARRAYS = ("classes_", "feature_names_in_")
+
+#: Allowed values of the parameters of all estimators, except those that ``inputs`` checks.
+_COMMON: dict[str, Any] = {
+    "num_epochs": Count,
+    "batch_size": Count | None,
+    "n_seeds": Count,
+    "validation_fraction": Rate,
+    "early_stopping": Count | None,
+    "max_time": Positive | None,
+    "keep_partial": bool,
+    "warm_start": bool,
+    "verbose": bool,
+}
 
 
 def pack(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Takes a fitted estimator apart; ``estimators.load`` is the way back.
+    """The header and the arrays of a fitted estimator; ``estimators.load`` is the inverse.
 
-    ConfigError for parameters and labels that JSON and plain arrays do not hold.
+    Raises:
+      ConfigError: for parameters and labels that JSON and plain arrays cannot hold.
     """
     result, arrays = results.pack(estimator.result_)
     parameters = {
@@ -42,7 +61,7 @@ def pack(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def to_json(name: str, value: Any) -> Any:
-    """A parameter as JSON knows it; dictionaries become pairs, as their keys may be numbers."""
+    """A parameter as a JSON value; dictionaries become pairs, as their keys may be numbers."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if value is None or isinstance(value, bool | int | float | str):
@@ -54,7 +73,7 @@ def to_json(name: str, value: Any) -> Any:
     if is_function(value):
         raise ConfigError(
             f"{name}={text_of(value)} cannot be saved, as files hold no functions; "
-            "fsjax.save(estimator.result_, path) saves what was learnt"
+            "fsjax.save(estimator.result_, path) saves the result"
         )
     raise ConfigError(
         f"{name}={value!r} cannot be saved; use numbers, text, tuples, dictionaries or None"
@@ -78,3 +97,41 @@ def plain(values: np.ndarray, name: str) -> np.ndarray:
     if all(isinstance(value, str) for value in values):
         return values.astype(str)
     raise ConfigError(f"{name} holds {type(values[0]).__name__} objects; only text is saved")
+
+
+def check_parameters(estimator: Any, result: FitResult) -> None:
+    """ConfigError unless a fitted estimator's parameters are allowed and match its result.
+
+    Args:
+      estimator: with its parameters and, for classification, ``classes_``.
+      result: of ``fit``; it was trained with the same arguments of the method.
+    """
+    for name, annotation in _COMMON.items():
+        check(annotation, **{name: getattr(estimator, name)})
+    spec = result.states.spec
+    inputs.first_seed(estimator.random_state)
+    inputs.scaling_of(estimator.standardize)
+    inputs.shape_of_images(getattr(estimator, "image_shape", None), spec.num_columns)
+    if estimator.n_features_to_select is not None:
+        inputs.number_to_select(estimator.n_features_to_select, spec.num_units)
+    if estimator.class_weight is not None:
+        if not TABLE[spec.task].classes:
+            raise ConfigError(
+                f"class_weight={estimator.class_weight!r} needs task='classification'"
+            )
+        classes = estimator.classes_
+        inputs.class_weights(estimator.class_weight, classes, np.arange(len(classes)))
+    _check_method(estimator, result)
+
+
+def _check_method(estimator: Any, result: FitResult) -> None:
+    """ConfigError unless the method's arguments are allowed and equal to those of the training."""
+    trained = dict(result.method.about.settings)
+    number = trained.get("num_features")
+    settings = dict(estimator._method(number).about.settings)
+    for name, value in settings.items():
+        if value != trained.get(name):
+            raise ConfigError(
+                f"{name}={value!r}, but the network was trained with {trained.get(name)!r}; fit "
+                "again, or set it back"
+            )

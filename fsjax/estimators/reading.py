@@ -1,4 +1,4 @@
-"""How estimators read what they are given: rows, targets, weights, validation data."""
+"""Reads the data of estimators: rows, targets, weights, validation data."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from fsjax.tasks.targets import numbered, warn_of_numbers
 
 
 class Reader(BaseEstimator):
-    """Base of :class:`fsjax.estimators.base.Selector`: checks, and turns into arrays.
+    """Base of :class:`fsjax.estimators.base.Selector` that checks data and converts it to arrays.
 
     Attributes:
       classes_: the labels, for classification.
       n_features_in_, feature_names_in_: the columns of ``fit``.
     """
 
-    #: What is known of the method.
+    #: Registration of the method.
     registration: ClassVar[Registration]
 
     # The parameters that all estimators have; ``__init__`` of each class sets them.
@@ -64,12 +64,12 @@ class Reader(BaseEstimator):
     classes_: np.ndarray
     n_features_in_: int
 
-    #: Mean and deviation of the targets, where the task scales them.
+    #: Mean and deviation of the targets, if the task scales them.
     _target: tuple[np.ndarray, np.ndarray]
 
     @property
     def _entry(self) -> Task:
-        """The task; an unknown one, which fit tells, is taken for the first."""
+        """The task; an unknown one, which fit reports, counts as classification."""
         try:
             return TABLE[name_of(self.task)]
         except ConfigError:
@@ -78,7 +78,7 @@ class Reader(BaseEstimator):
     def _rows(
         self, X: ArrayLike, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> tuple[Rows, np.ndarray | None, np.ndarray | None]:
-        """The rows that count, their targets as the network is to predict them, and weights."""
+        """The rows with a weight above 0, their targets as the network predicts them, weights."""
         entry = self._entry
         rows, targets = self._validate(X, y)
         weight = self._weights(rows, targets, sample_weight)
@@ -96,8 +96,8 @@ class Reader(BaseEstimator):
         return rows, targets, weight
 
     def _counted(self, targets: np.ndarray) -> np.ndarray:
-        """The targets of the rows that count, checked again without the others."""
-        where = "in the rows that count"
+        """The targets of the rows with a weight above 0, checked again."""
+        where = "in the rows with a weight above 0"
         if self._entry.classes:
             return self._numbered(self.classes_[targets], f" {where}")
         return self._entry.check(targets, None, f"y {where}")[0]
@@ -121,7 +121,7 @@ class Reader(BaseEstimator):
         inputs.check_finite(rows, self)
         if entry.classes:
             classes = self._class_numbers(target)
-            # Above half of the rows scikit-learn warns.
+            # With more classes than half of the rows, scikit-learn warns.
             if len(self.classes_) <= len(classes) / 2:
                 warn_of_numbers(self.classes_[classes])
             return rows, classes
@@ -131,18 +131,18 @@ class Reader(BaseEstimator):
         return rows, numbers
 
     def _class_numbers(self, labels: np.ndarray) -> np.ndarray:
-        """The numbers ``(N,)`` of labels; DataError for missing labels, and for other targets."""
+        """The numbers ``(N,)`` of labels; DataError for missing labels or a continuous target."""
         if labels.dtype.kind in "OMm" and pd.isna(labels).any():
             raise DataError("y has missing labels; leave these rows out")
         try:
             check_classification_targets(labels)
         except ValueError as error:
-            advice = "For numbers choose task='regression' in an estimator that has it."
+            advice = "For numbers, choose task='regression' in an estimator that supports it."
             raise DataError(f"{error} {advice}") from None
         return self._numbered(labels)
 
     def _check_task(self) -> None:
-        """ConfigError for a task that the method is not for."""
+        """ConfigError for a task that the method does not support."""
         task, tasks = self.task, about_of(self.registration).tasks
         known = isinstance(task, Task) or (isinstance(task, str) and is_registered(task))
         if task in tasks or (known and resembled(name_of(task)) in tasks):
@@ -151,24 +151,24 @@ class Reader(BaseEstimator):
         raise ConfigError(f"task={task!r} for {name}: {nearest(str(task), tasks)}")
 
     def _table(self, X: ArrayLike, reset: bool = True, **options: Any) -> Any:
-        """``validate_data``; what is sparse stays so, as CSR, where the method takes it."""
+        """``validate_data``, which leaves sparse tables sparse (CSR) if the method takes them."""
         table = plain_columns(X)
         if not about_of(self.registration).sparse or not stays_sparse(table):
             return validate_data(self, table, reset=reset, **options)
-        # Names first: they are gone once a frame is a matrix.
+        # Names first, as they are lost once a frame is a matrix.
         validate_data(self, table, reset=reset, skip_check_array=True)
         check = check_X_y if "y" in options else check_array
         return check(as_csr(table), accept_sparse="csr", estimator=self, **options)
 
     def _numbered(self, y: np.ndarray, where: str = "") -> np.ndarray:
-        """The numbers of the labels that occur, which become the classes."""
+        """Numbers of the labels, which become ``classes_``."""
         self.classes_, numbers = numbered(y)
         if len(self.classes_) < 2:
             raise DataError(f"y holds one class only{where}; give at least two")
         return numbers.astype(np.int32)
 
     def _scaled(self, y: np.ndarray) -> np.ndarray:
-        """Targets as the network is to predict them."""
+        """Targets as the network predicts them."""
         mean, deviation = self._target
         return ((y - mean) / deviation).astype(np.float32)
 
@@ -191,7 +191,7 @@ class Reader(BaseEstimator):
     def _data(
         self, X: Rows, y: np.ndarray | None, weight: np.ndarray | None, seed: int
     ) -> tuple[Dataset, Split, np.ndarray | None]:
-        """The table, who trains and who validates, and the weights of all rows."""
+        """The table, training and validation rows, and the weights of all rows."""
         rows = X.shape[0]
         if self.validation_data is None:
             strata = None if y is None else self._entry.strata(y)
@@ -210,7 +210,9 @@ class Reader(BaseEstimator):
     ) -> tuple[Rows, np.ndarray | None, np.ndarray | None]:
         validation_data = self.validation_data
         if not isinstance(validation_data, tuple | list) or len(validation_data) != 2:
-            raise ConfigError("validation_data is a pair (X, y); y is None for reconstruction")
+            raise ConfigError(
+                "validation_data is not a pair; give (X, y), where y is None for reconstruction"
+            )
         try:
             X_valid = self._table(validation_data[0], reset=False, ensure_all_finite=False)
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""Pictures of a result, and what they share."""
+"""Pictures of results."""
 
 from fsjax.report.curves import plot_curves
 from fsjax.report.path import path_of, plot_path

@@ -1,4 +1,4 @@
-"""Matplotlib figures as parts of a page: colours of its light or dark scheme, and a narrow form."""
+"""Matplotlib figures for HTML pages: in light and dark colours, for wide and narrow screens."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fsjax.report.html import inline_svg
 #: Width in inches of a chart on a telephone of 390 pixels.
 NARROW: Final = 3.7
 
-#: Colours of charts on a light page, and what they are on a dark one.
+#: Colours of charts on a light page, and their replacements on a dark one.
 _DARK: Final = {
     "#000000": "#e4e7eb",
     style.BLUE: "#4ea8de",
@@ -40,7 +40,7 @@ def _declarations(dark: bool) -> str:
     return " ".join(f"{_variable(light)}: {color};" for light, color in colors)
 
 
-#: Goes into the style of a page with such charts.
+#: CSS of pages with such charts.
 CHART_STYLE: Final = f"""
 :root {{ {_declarations(dark=False)} }}
 @media (prefers-color-scheme: dark) {{ :root {{ {_declarations(dark=True)} }} }}
@@ -55,12 +55,12 @@ CHART_STYLE: Final = f"""
 
 
 def chart(draw: Callable[[float], Figure | None], name: str, caption: str) -> str:
-    """A figure in two widths, of which the page shows the one that fits.
+    """A figure in two widths; the page shows the one that fits the screen.
 
     Args:
-      draw: from a width in inches to the figure, or ``None`` if there is nothing to draw.
-      name: of the figure, unlike that of others on the page.
-      caption: what it shows.
+      draw: from a width in inches to the figure, or to ``None`` if there is nothing to draw.
+      name: of the figure, unique on the page.
+      caption: text above the figure.
 
     Returns:
       HTML, empty if there is nothing to draw.
@@ -75,9 +75,9 @@ def chart(draw: Callable[[float], Figure | None], name: str, caption: str) -> st
 
 
 def themed_svg(figure: Figure, name: str, caption: str) -> str:
-    """A figure as inline SVG without a background, its colours variables of the page's style."""
+    """A figure as inline SVG without background, with the colours of the page's style."""
     buffer = io.StringIO()
-    # Text stays text, and the same figure has the same ids.
+    # Text stays text, and ids do not change from run to run.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
     text = inline_svg(buffer.getvalue(), name, caption)

@@ -1,4 +1,4 @@
-"""Where the connections of a rewiring network go: WAST's Figure 6, and a profile for other data."""
+"""Connections of the inputs of a rewiring network: WAST's Figure 6, or a profile for other data."""
 
 from typing import Final, Literal
 
@@ -11,25 +11,25 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 from fsjax.engine.result import FitResult
 from fsjax.report import style
 
-#: At most this many epochs are shown: the first, the last and some between.
+#: Most epochs that are shown: the first, the last and some in between.
 MAX_EPOCHS: Final = 5
 
-#: Inches of a map: its largest height, and the room that its title needs.
+#: Inches of a map: its largest height, and the smallest width, which its title needs.
 MAX_MAP_HEIGHT: Final = 2.4
 MIN_MAP_WIDTH: Final = 1.15
 
-#: Inches around a row of maps: at their sides; for titles and the colour bar.
+#: Inches around a row of maps: at the sides, and for titles and the colour bar.
 MAPS_SIDES: Final = 0.4
 MAPS_TITLES: Final = 1.15
 
 PROFILE_HEIGHT: Final = 3.0
 
-#: More input neurons than this have a logarithmic axis, which keeps the first ranks apart.
+#: With more input neurons than this the axis is logarithmic, which keeps the first ranks apart.
 MAX_LINEAR: Final = 100
 
 
 def connections_height(result: FitResult, image_shape: tuple[int, ...] | None) -> float:
-    """Inches that :func:`draw_connections` needs; 0 where nothing was counted."""
+    """Height in inches that :func:`draw_connections` needs; 0 if nothing was counted."""
     if not result.connection_epochs or result.input_connections is None:
         return 0.0
     if image_shape is None:
@@ -44,14 +44,16 @@ def draw_connections(
     image_shape: tuple[int, ...] | None = None,
     image_order: Literal["C", "F"] = "C",
 ) -> None:
-    """Draws how many connections each input neuron has at the counted epochs.
+    """Draws the number of connections of each input neuron at the counted epochs.
 
-    For images one pixel map for each epoch, the mean over the seeds, summed over the channels
-    (WAST, Figure 6). Otherwise one line for each epoch: the numbers of every seed in decreasing
-    order, then the mean over the seeds.
+    For images, one pixel map per epoch: the mean over the seeds, summed over the channels (WAST,
+    Figure 6). Otherwise one line per epoch: the numbers of each seed in decreasing order, averaged
+    over the seeds.
 
-    The figure or subfigure has nothing in it, and the result ``input_connections`` ``(S, T, D)``;
-    shape and order of images are those of :func:`fsjax.report.plot_selection`.
+    Args:
+      figure: an empty figure or subfigure.
+      result: with ``input_connections`` ``(S, T, D)``.
+      image_shape, image_order: as for :func:`fsjax.report.plot_selection`.
     """
     shown = shown_epochs(result.connection_epochs)
     epochs = [result.connection_epochs[index] for index in shown]
@@ -76,7 +78,7 @@ def shown_epochs(epochs: tuple[int, ...]) -> list[int]:
 
 
 def map_size(number: int, image_shape: tuple[int, ...]) -> tuple[float, float]:
-    """Inches of each map, height and width, where so many share the width of a figure."""
+    """Height and width in inches of each of several maps that share the width of a figure."""
     ratio = image_shape[0] / image_shape[1]
     width = (style.WIDTH - MAPS_SIDES) / number
     if style.aspect_of(*image_shape[:2]) == "auto":

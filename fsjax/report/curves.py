@@ -1,4 +1,4 @@
-"""Training curves: loss, the task's metric, and distinct picks or the topology, by epoch."""
+"""Training curves by epoch: loss, the metric of the task, and distinct columns or the topology."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,13 +12,13 @@ from fsjax.engine.result import FitResult
 from fsjax.report import style
 from fsjax.tasks import TABLE
 
-#: A loss whose largest value is more than this many times its smallest gets a logarithmic axis.
+#: If the largest loss exceeds this multiple of the smallest, the axis is logarithmic.
 LOG_FACTOR = 30.0
 
-#: At most this many epochs are drawn with a marker each.
+#: Up to this many epochs, each epoch has a marker.
 MARKED_EPOCHS = 12
 
-#: A sparsity that moves by at most this share of the density counts as constant.
+#: A sparsity that varies by at most this share of the density counts as constant.
 CONSTANT_SHARE = 0.02
 
 LABELS = {
@@ -27,7 +27,7 @@ LABELS = {
     "topology_change": "topology change (%)",
 }
 
-#: Their ranges; bands end there.
+#: Ranges of these values, at which bands are cut off.
 BOUNDS = {
     "unique_percentage": (0.0, 100.0),
     "sparsity": (0.0, 1.0),
@@ -51,7 +51,7 @@ class Curve(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One panel: title, lines, whether a far span makes its axis logarithmic, possible values."""
+    """One panel: title, lines, whether its axis may be logarithmic, and the range of its values."""
 
     label: str
     curves: tuple[Curve, ...]
@@ -60,13 +60,13 @@ class Panel(NamedTuple):
 
 
 def plot_curves(result: FitResult) -> Figure:
-    """Curves of a run by epoch: the mean over the seeds and one standard deviation around it.
+    """Curves of a run by epoch: the mean over the seeds with a band of one standard deviation.
 
-    The panels are the loss, the task's metric on validation and test rows, and the percentage of
-    distinct picks or, where that is not recorded, the topology: the percentage of the connections
-    that are new since the epoch began, and the sparsity, in the title where it is constant and in
-    a panel of its own where it is not. What was not recorded has no panel. Circles mark the best
-    epoch of every seed. The figure is 1200 pixels wide.
+    The panels are the loss, the metric of the task on validation and test rows, and the percentage
+    of distinct columns or, if that was not recorded, the topology: the percentage of connections
+    that are new since the start of the epoch, and the sparsity, in the title if it is constant and
+    in its own panel otherwise. Values that were not recorded have no panel. Circles mark the best
+    epoch of each seed. The figure is 1200 pixels wide.
     """
     panels = panels_of(result.task, result.history)
     figure = style.new_figure(3.1, title=style.title(result))
@@ -77,7 +77,7 @@ def plot_curves(result: FitResult) -> Figure:
 
 
 def panels_of(task: str, history: Mapping[str, np.ndarray]) -> list[Panel]:
-    """The panels for which a history, ``(S, E)`` by ``split/metric``, has values, from the left."""
+    """The panels for which a history, ``(S, E)`` by ``split/metric``, has values, left to right."""
     entry = TABLE[task]
     loss, main = (
         tuple(
@@ -90,17 +90,17 @@ def panels_of(task: str, history: Mapping[str, np.ndarray]) -> list[Panel]:
     panels = [Panel("loss", loss, True)] if loss else []
     if main and entry.main_metric != "loss":
         label = entry.label
-        if len(main) == 1:  # the title tells the split
+        if len(main) == 1:  # the title names the split
             label, main = f"{main[0].label} {label}", (main[0]._replace(label=""),)
         panels.append(Panel(label, main, not entry.larger_is_better, entry.bounds))
     return panels + _last_panels(history)
 
 
 def sparsity_text(values: np.ndarray) -> str | None:
-    """A sparsity that is constant over the epochs, to two digits of the density at least.
+    """The mean sparsity, for example ``0.80`` or ``0.9974``, if it is constant over the epochs.
 
-    Of values ``(S, E)`` in [0, 1] the mean, such as ``0.80`` or ``0.9974``; ``None`` where they
-    vary or are not finite.
+    Shown to at least two digits of the density. ``None`` if the values ``(S, E)`` in [0, 1] vary or
+    are not finite.
     """
     if not values.size or not np.isfinite(values).all():
         return None
@@ -113,7 +113,7 @@ def sparsity_text(values: np.ndarray) -> str | None:
 
 
 def draw_panel(axes: Axes, panel: Panel, best_epoch: np.ndarray) -> None:
-    """Draws one panel, with the best epochs ``(S,)``, from 1; 0 where there is none."""
+    """Draws one panel, with the best epoch ``(S,)`` of each seed, from 1; 0 if there is none."""
     everything = np.concatenate([curve.values.ravel() for curve in panel.curves])
     is_log = panel.may_be_log and spans_far(everything)
     if is_log:
@@ -122,12 +122,12 @@ def draw_panel(axes: Axes, panel: Panel, best_epoch: np.ndarray) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
     axes.yaxis.set_major_formatter(style.plain_number)
     limits = panel.bounds
-    if is_log:  # A mean of positive values minus its deviation may not be positive.
+    if is_log:  # the mean minus the deviation of positive values may be negative
         limits = float(np.min(everything[np.isfinite(everything)])), np.inf
     for curve in panel.curves:
         _draw_curve(axes, curve, limits)
     num_epochs = panel.curves[-1].values.shape[1]
-    # The best epochs are on the line of the validation rows, where they are in the panel.
+    # Circles are on the line of the validation rows if the panel has one.
     lines = {curve.label: curve for curve in panel.curves}
     values = lines.get(SPLITS["valid"][0], panel.curves[-1]).values
     seeds = np.flatnonzero((best_epoch >= 1) & (best_epoch <= num_epochs))
@@ -139,7 +139,7 @@ def draw_panel(axes: Axes, panel: Panel, best_epoch: np.ndarray) -> None:
     beside = max(0.03 * (num_epochs - 1), 0.3)
     axes.set_xlim(1 - beside, num_epochs + beside)
     low, high = axes.get_ylim()
-    if not everything.any():  # such as the change of a fixed topology
+    if not everything.any():  # for example the change of a fixed topology
         low, high = -0.03, 1.0
     margin = 0.03 * (high - low)
     axes.set_ylim(max(low, panel.bounds[0] - margin), min(high, panel.bounds[1] + margin))
@@ -157,16 +157,16 @@ def spans_far(values: np.ndarray) -> bool:
 
 
 def mean_and_std(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and population standard deviation ``(E,)`` over the seeds of ``(S, E)`` values.
+    """Mean and population standard deviation ``(E,)`` over the seeds of values ``(S, E)``.
 
-    Of the finite values; NaN in epochs without one.
+    Only finite values count; NaN in epochs without any.
     """
     finite = np.ma.masked_invalid(values)
     return finite.mean(axis=0).filled(np.nan), finite.std(axis=0).filled(np.nan)
 
 
 def _last_panels(history: Mapping[str, np.ndarray]) -> list[Panel]:
-    """Distinct picks, or else the topology."""
+    """Panels of the distinct columns, or else of the topology."""
     names: tuple[str, ...] = ("unique_percentage",)
     if "train/unique_percentage" not in history:
         names = ("topology_change", "sparsity")

@@ -1,6 +1,6 @@
-"""HTML pages as the reports have them: self-contained, for wide and narrow screens, light and dark.
+"""Self-contained HTML pages for reports: wide and narrow screens, light and dark colours.
 
-Nothing is loaded from elsewhere and no script is needed.
+Pages load nothing from elsewhere and need no script.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ def rows_table(
 ) -> str:
     """A table that scrolls sideways.
 
-    With ``words`` the last cells are text that may wrap, with ``wraps`` all cells wrap on narrow
+    With ``words``, text in the last column may wrap; with ``wraps``, all cells wrap on narrow
     screens.
     """
-    last = len(head) - 1 if words else -1
 
     def cells(row: Sequence[str]) -> str:
-        look = (" class='words'" if place == last else "" for place in range(len(row)))
-        texts = map(html.escape, row)
-        return "".join(f"<td{one}>{text}</td>" for one, text in zip(look, texts, strict=True))
+        shown = [f"<td>{html.escape(text)}</td>" for text in row]
+        if words:
+            shown[-1] = shown[-1].replace("<td>", "<td class='words'>", 1)
+        return "".join(shown)
 
     top = cells(list(map(str, head))).replace("<td", "<th").replace("</td>", "</th>")
     body = "".join(f"<tr>{cells(row)}</tr>" for row in rows)
@@ -69,7 +69,7 @@ def rows_table(
 
 
 def facts_table(values: Mapping[str, str]) -> str:
-    """A table of names and what they are."""
+    """A table of names and their values."""
     rows = "".join(
         f"<tr><td>{html.escape(name)}</td><td class='words'>{html.escape(value)}</td></tr>"
         for name, value in values.items()
@@ -78,7 +78,7 @@ def facts_table(values: Mapping[str, str]) -> str:
 
 
 def page_of(title: str, sections: Iterable[str], style: str = "") -> str:
-    """A whole page, from its sections as HTML, and more CSS."""
+    """A whole page from its sections as HTML, with additional CSS."""
     body = "\n".join(sections)
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
@@ -89,7 +89,7 @@ def page_of(title: str, sections: Iterable[str], style: str = "") -> str:
 
 
 def inline_svg(text: str, name: str, caption: str) -> str:
-    """An SVG as a part of a page: without its head, its ids unlike those of other pictures."""
+    """An SVG for embedding in a page: without its head, with ids that are unique on the page."""
     text = re.sub("<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", text[text.index("<svg") :])
     return text.replace("<svg", f"<svg role='img' aria-label='{caption}'", 1)

@@ -1,6 +1,6 @@
-"""Which columns were selected: on the pixel grid for images, as ranked bars otherwise.
+"""Selected columns: on the pixel grid for images, as ranked bars otherwise.
 
-Networks with masks have a second picture beneath: where the connections of their inputs went.
+For networks with masks, a second picture below shows the connections of their inputs.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,16 @@ from fsjax.errors import DataError
 from fsjax.report import style
 from fsjax.report.connections import connections_height, draw_connections
 
-#: Bars in one figure.
+#: Most bars in a figure.
 MAX_BARS = 40
 
-#: Inches: the width of a pixel map alone and above the connections; beneath it; at its sides.
+#: Inches: width of a pixel map alone and above the connections, room below it and at its sides.
 MAP_ALONE = 5.6
 MAP_ABOVE = 4.2
 MAP_LABELS = 1.2
 MAP_SIDES = 1.8
 
-#: The largest grid, in pixels a side, on which single pixels are outlined.
+#: Largest side in pixels of a grid on which single pixels are outlined.
 MAX_OUTLINED = 64
 
 
@@ -38,16 +38,16 @@ def plot_selection(
     feature_names: Sequence[str] | None = None,
     background: np.ndarray | None = None,
 ) -> Figure:
-    """Shows which columns the seeds selected and, beneath, where the connections went.
+    """Shows which columns the seeds selected and, below, the connections of the inputs.
 
     Args:
       result: what ``fsjax.fit`` returned, for D columns; the second picture needs its
         ``input_connections``.
-      image_shape: ``(H, W)`` or ``(H, W, C)`` where a row is an image; then the share of the
-        seeds is shown on the pixel grid, summed over the channels.
-      image_order: ``'C'`` when rows hold pixels line by line, ``'F'`` column by column.
+      image_shape: ``(H, W)`` or ``(H, W, C)`` if a row is an image; the share of the seeds is then
+        shown on the pixel grid, summed over the channels.
+      image_order: ``'C'`` if rows hold pixels line by line, ``'F'`` column by column.
       feature_names: D names for the bars; by default the result's own, or ``x0``, ``x1``, ...
-      background: ``(D,)`` values shown in grey beneath the pixels, such as the mean image.
+      background: ``(D,)`` values that are shown in grey behind the pixels, such as the mean image.
 
     Returns:
       The figure, 1200 pixels wide.
@@ -72,7 +72,7 @@ def plot_selection(
     else:
         width = MAP_ABOVE if extra else MAP_ALONE
         height = float(np.clip(width * image_shape[0] / image_shape[1] + MAP_LABELS, 2.8, 8.0))
-    # A compressed layout cuts off what stands beside a map in a subfigure.
+    # In a subfigure, a compressed layout would cut off what is beside a map.
     layout: Literal["constrained", "compressed"] = (
         "constrained" if image_shape is None or extra else "compressed"
     )
@@ -89,7 +89,7 @@ def plot_selection(
 
 
 def most_selected(result: FitResult, limit: int = MAX_BARS) -> np.ndarray:
-    """Columns that a seed selected, up to a limit, most often first; ties by larger mean score."""
+    """The most often selected columns, at most ``limit``; ties by larger mean score."""
     frequency = result.selection_frequency
     order = np.lexsort((-np.mean(result.scores, axis=0), -frequency))
     return order[: min(limit, np.count_nonzero(frequency))]
@@ -98,9 +98,9 @@ def most_selected(result: FitResult, limit: int = MAX_BARS) -> np.ndarray:
 def set_notes(
     figure: FigureBase, result: FitResult, bars: int | None = None, more: str = ""
 ) -> None:
-    """Tells beneath a figure how many columns were selected at all and by every seed.
+    """Writes below a figure how many columns were selected by any seed and by every seed.
 
-    Then that there are only so many bars, where that are fewer, and what else there is to tell.
+    If there are fewer bars than selected columns, their number follows, and then ``more``.
     """
     frequency, run = result.selection_frequency, result.runs
     ever, always = np.count_nonzero(frequency), np.count_nonzero(np.isclose(frequency, 1.0))
@@ -136,7 +136,7 @@ def _draw_image(
         # Light greys only, so that the selected pixels stand out.
         norm = Normalize(low - 0.1 * spread, low + 2.4 * spread)
         axes.imshow(grey, cmap="Greys", norm=norm, aspect=aspect)
-        more = "; grey: where the data is, dark for large values"
+        more = "; grey: background values, dark for large ones"
     else:
         axes.set_facecolor("#EFEFEF")
     norm = Normalize(0.0, max(1.0, float(share.max())))

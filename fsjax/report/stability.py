@@ -1,4 +1,4 @@
-"""How far the seeds agree: the columns that they selected most often."""
+"""Agreement of the seeds: the columns that they selected most often, and the stability."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,18 +24,18 @@ def plot_stability(
     top: int = 30,
     runs: str | None = None,
 ) -> Figure:
-    """How often the columns were selected, most often first, and how stable the selection is.
+    """Selection frequencies of the columns, and the stability of the selection.
 
-    A bar for each column that a seed selected. The order is that of
-    :func:`fsjax.metrics.stability.consensus`, so the first K are the consensus columns. The
-    title has the stability and its interval, cut off at 1, the largest stability there is.
+    There is a bar for each column that any seed selected, in the order of
+    :func:`fsjax.metrics.stability.consensus`, so that the first K are the consensus columns. The
+    title has the stability and its interval, which is cut off at 1, the largest stability.
 
     Args:
       result: what ``fsjax.fit`` returned, for D columns and any number of seeds.
       feature_names: D names; by default the result's own, or ``x0``, ``x1``, ...
       top: at most this many bars.
-      runs: what the runs are called on the axis; by default seeds, or halves of the rows for
-        what :func:`fsjax.fit_subsamples` returned.
+      runs: name of the runs on the axis; by default seeds, or halves of the rows for results of
+        :func:`fsjax.fit_subsamples`.
 
     Returns:
       The figure, 1200 pixels wide.
@@ -50,9 +50,9 @@ def plot_stability(
     shown = consensus(result.selected, result.scores, columns)[:bars]
     names = style.unit_names(result, feature_names, shown)
 
-    found = stability_text(stability_metrics(result), result.runs)
+    stability = stability_text(stability_metrics(result), result.runs)
     height = 1.75 + 0.19 * max(len(shown), 6)
-    figure = style.new_figure(height, title=f"{style.title(result)}\n{found}")
+    figure = style.new_figure(height, title=f"{style.title(result)}\n{stability}")
     axes = figure.add_subplot()
     in_consensus = np.arange(len(shown)) < result.num_features
     colors = np.where(in_consensus, CONSENSUS_COLOR, OTHER_COLOR)
@@ -60,7 +60,7 @@ def plot_stability(
     handles = [Patch(color=CONSENSUS_COLOR, label=f"consensus ({result.num_features})")]
     if not in_consensus.all():
         handles.append(Patch(color=OTHER_COLOR, label="others"))
-    # Beside the axes, where it hides no bar.
+    # Beside the axes, where the legend hides no bar.
     look = {"fontsize": 8, "frameon": False, "borderaxespad": 0.0}
     axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), **look)
     set_notes(figure, result, len(shown))
@@ -68,13 +68,13 @@ def plot_stability(
 
 
 def stability_text(metrics: Mapping[str, Any], run: str = "seed") -> str:
-    """What :func:`fsjax.metrics.stability.stability_metrics` found in words, with a name for a run.
+    """The result of :func:`fsjax.metrics.stability.stability_metrics` as text.
 
-    Such as ``stability 0.62 (95 % interval 0.51 to 0.73)``, or why there is none.
+    For example ``stability 0.62 (95 % interval 0.51 to 0.73)``, or why there is none.
     """
     value, interval = metrics["stability"], metrics["interval"]
     if metrics["num_seeds"] == 1:
-        return f"one {run} only: stability needs two or more"
+        return f"only one {run}: stability needs two or more"
     if value is None:
         return "stability not defined: every column is selected"
     if interval is None:

@@ -1,4 +1,4 @@
-"""What the figures share: colours, sizes, grids of pixels, wording, and how they are saved."""
+"""Shared parts of the figures: colours, sizes, pixel grids, wording, and saving."""
 
 import io
 from collections.abc import Sequence
@@ -16,24 +16,24 @@ from fsjax.engine.result import FitResult
 from fsjax.errors import DataError, printable
 from fsjax.storage.atomic_files import atomic_open
 
-#: Okabe and Ito's palette: told apart with any colour vision.
+#: Colours of Okabe and Ito's palette, which can be distinguished with any colour vision.
 BLUE: Final = "#0072B2"
 ORANGE: Final = "#D55E00"
 GREEN: Final = "#009E73"
 PURPLE: Final = "#CC79A7"
 GREY: Final = "#5F5F5F"
 
-#: Of maps. Dark means much, and even the lightest colour differs from the greys of a background.
+#: Colour map: dark is large, and even the lightest colour differs from the greys of a background.
 COLORS: Final = "viridis_r"
 
 #: Pixels per inch: the figures are 1200 pixels wide.
 DPI: Final = 150
 WIDTH: Final = 8.0
 
-#: Bars have at least the room of so many.
+#: Figures with fewer bars have room for this many.
 MIN_BARS: Final = 6
 
-#: A grid more elongated than this fills its place with pixels that are not square.
+#: A grid with a larger ratio of its sides fills its axes with pixels that are not square.
 MAX_ELONGATION: Final = 4
 
 #: Longest name that is shown in full.
@@ -41,7 +41,7 @@ NAME_LENGTH: Final = 32
 
 
 class Picture(Figure):
-    """A figure that notebooks show by themselves, whether or not pyplot is in use."""
+    """A figure that notebooks display, whether or not pyplot is in use."""
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
@@ -73,14 +73,14 @@ def save_figure(figure: Figure, path: str | Path) -> None:
     """
     with atomic_open(path) as file:
         suffix = Path(path).suffix.lstrip(".") or "png"
-        # An SVG tells its date otherwise, and another run would have other bytes.
+        # Without a date, an SVG has the same bytes in every run.
         figure.savefig(file, format=suffix, metadata={"Date": None} if suffix == "svg" else None)
 
 
 def centred(figure: FigureBase, widths: Sequence[float], room: float) -> list[Axes]:
-    """Axes of some widths side by side, in the middle of so much room, in inches.
+    """Axes of the given widths side by side, centred in ``room``, all in inches.
 
-    The figure or subfigure has a constrained layout.
+    The figure or subfigure needs a constrained layout.
     """
     side = max(room - sum(widths), 0.0) / 2
     if not side:
@@ -92,7 +92,7 @@ def centred(figure: FigureBase, widths: Sequence[float], room: float) -> list[Ax
 def finish(
     axes: Axes, title: str = "", xlabel: str = "", ylabel: str = "", size: int = 8, **grid: Any
 ) -> None:
-    """Labels, grid and frame, as most figures have them."""
+    """Sets labels, grid and frame."""
     axes.set_title(literal(shorten(title)), fontsize=9)
     axes.set_xlabel(xlabel, fontsize=size)
     axes.set_ylabel(ylabel, fontsize=size)
@@ -105,9 +105,14 @@ def finish(
 def draw_bars(
     axes: Axes, lengths: np.ndarray, names: Sequence[str], color: Any, about: str
 ) -> None:
-    """Horizontal bars of lengths ``(n,)`` in [0, 1], from the top.
+    """Draws horizontal bars from the top.
 
-    There are n names, ready for Matplotlib, one color or n, and what has these shares.
+    Args:
+      axes: where to draw.
+      lengths: ``(n,)`` in [0, 1].
+      names: n names, escaped by :func:`literal`.
+      color: one colour, or n.
+      about: what the lengths are shares of.
     """
     places = np.arange(len(lengths))
     axes.barh(places, lengths, height=0.78, color=color)
@@ -118,7 +123,7 @@ def draw_bars(
 
 
 def circle(axes: Axes, x: Any, y: Any, size: float, width: float, label: str | None) -> None:
-    """Black circles around points, above all else."""
+    """Draws black circles around points, above everything else."""
     axes.scatter(
         x, y, s=size, linewidths=width, label=label, facecolors="none", edgecolors="black", zorder=3
     )
@@ -137,13 +142,13 @@ def to_grid(
 
 
 def aspect_of(height: int, width: int) -> Literal["equal", "auto"]:
-    """Matplotlib's aspect for a grid of so many pixels: square ones unless it is too elongated."""
+    """Matplotlib's aspect for a pixel grid: square pixels unless the grid is too elongated."""
     square = max(height, width) <= MAX_ELONGATION * min(height, width)
     return "equal" if square else "auto"
 
 
 def colorbar(figure: FigureBase, shown: Any, axes: Any, label: str, **options: Any) -> Colorbar:
-    """A colour bar with its label."""
+    """Adds a colour bar with a label."""
     bar = figure.colorbar(shown, ax=axes, **options)
     bar.set_label(label, fontsize=9)
     bar.ax.tick_params(labelsize=8)
@@ -151,12 +156,12 @@ def colorbar(figure: FigureBase, shown: Any, axes: Any, label: str, **options: A
 
 
 def plain_number(value: float, _: float | None = None) -> str:
-    """A tick of an axis without an exponent of its own."""
+    """Formats a tick of an axis without a common exponent."""
     return f"{value:g}"
 
 
 def cap_percent(axes: Axes) -> None:
-    """Ends a vertical axis of percentages a little above 100 at the latest."""
+    """Limits a vertical axis of percentages to slightly above 100."""
     low, high = axes.get_ylim()
     axes.set_ylim(low, min(high, 100.0 + 0.03 * (high - low)))
 
@@ -170,7 +175,7 @@ def title(result: FitResult) -> str:
 
 
 def all_runs(result: FitResult) -> str:
-    """What an axis of shares is about: ``seeds``, ``halves of the rows``."""
+    """The runs of a result on an axis: ``seeds``, ``halves of the rows``."""
     return "halves of the rows" if result.runs == "half" else plural(result.runs)
 
 
@@ -187,23 +192,23 @@ def plural(noun: str) -> str:
 def unit_names(
     result: FitResult, names: Sequence[str] | None, chosen: Sequence[int] | np.ndarray
 ) -> list[str]:
-    """Names for the axis of some columns: those given, the result's own, or ``x0``, ``x1``, ...
+    """Names of the chosen columns for an axis: from ``names``, the result's, or ``x0``, ``x1``, ...
 
     Raises:
-      DataError: if as many names are not given as there are columns (or groups).
+      DataError: if the number of names is not that of the columns (or groups).
     """
     columns = result.scores.shape[1]
     if names is not None and len(names) != columns:
         raise DataError(f"feature_names has {len(names)} entries; give {columns}, one per column")
     names = result.unit_names if names is None else names
-    found = [f"x{column}" if names is None else names[column] for column in chosen]
-    return [literal(shorten(name)) for name in found]
+    shown = [f"x{column}" if names is None else names[column] for column in chosen]
+    return [literal(shorten(name)) for name in shown]
 
 
 def shorten(name: object, length: int = NAME_LENGTH) -> str:
-    """A name on one line, with dots in its middle where it is longer than ``length`` characters.
+    """A name on one line; if longer than ``length`` characters, with dots in its middle.
 
-    Both ends stay, because long names of columns often differ only at the end.
+    Both ends are kept, because long names of columns often differ only at the end.
     """
     text = " ".join(str(name).split())
     if len(text) <= length:
@@ -213,8 +218,8 @@ def shorten(name: object, length: int = NAME_LENGTH) -> str:
 
 
 def literal(text: str) -> str:
-    """Text that Matplotlib shows as it is: a pair of dollar signs would start a formula.
+    """Escapes text for Matplotlib, to which a pair of dollar signs would be a formula.
 
-    No font has the control characters, of which a warning would show them to the terminal.
+    Control characters are replaced: no font has them, and the warning would print them.
     """
     return printable(text).replace("$", r"\$")

@@ -6,13 +6,11 @@ from scipy import stats
 
 from fsjax.auto import chance
 from fsjax.auto.budget import Clock
-from fsjax.auto.chance import Chance, chance_test
+from fsjax.auto.chance import Chance, chance_test, verdict
 from fsjax.auto.columns import design_of_array
-from fsjax.auto.problem import Problem
+from fsjax.auto.problem import Problem, some_rows
 from fsjax.auto.progress_file import Ledger
-from fsjax.auto.row_sample import some_rows
 from fsjax.auto.scoring import METRICS
-from fsjax.auto.verdict import verdict
 
 
 def problem(X: np.ndarray, y: np.ndarray, task: str = "classification", **more) -> Problem:
@@ -90,15 +88,15 @@ def test_what_is_there_is_seen(kind, few_draws):
 
 def test_the_first_chunk_is_drawn_whatever_the_time_and_time_ends_the_rest():
     rng = np.random.default_rng(0)
-    one = problem(rng.normal(size=(40, 5)), np.resize([0, 1], 40))
+    example = problem(rng.normal(size=(40, 5)), np.resize([0, 1], 40))
     clock = Clock(1e6)
     ledger = Ledger(None)
-    short = chance_test(one, ledger, clock, 1e-12)
+    short = chance_test(example, ledger, clock, 1e-12)
     assert chance.LEAST <= short.draws < chance.DRAWS
     clock.stop()
-    assert chance_test(one, Ledger(None), clock, 1.0) == Chance(0, 0, 40)
+    assert chance_test(example, Ledger(None), clock, 1.0) == Chance(0, 0, 40)
     # What was drawn before counts.
-    assert chance_test(one, ledger, clock, 1.0) == short
+    assert chance_test(example, ledger, clock, 1.0) == short
 
 
 def test_verdicts_are_called_what_they_are():
@@ -112,14 +110,15 @@ def test_verdicts_are_called_what_they_are():
 
 def test_good_folds_count_where_permutations_do_not_see_it():
     rng = np.random.default_rng(0)
-    one = problem(rng.normal(size=(50, 3)), np.resize([0, 1], 50))
-    from fsjax.auto.plan import on_rows
+    example = problem(rng.normal(size=(50, 3)), np.resize([0, 1], 50))
+    from fsjax.auto.problem import on_rows
 
-    one = on_rows(one, np.arange(50))
+    example = on_rows(example, np.arange(50))
     nothing, good = np.full(5, 50.0), np.array([92.0, 88.0, 95.0, 84.0, 90.0])
-    found = verdict(Chance(400, 999, 50), good, nothing, one)
-    assert found.better and found.by_folds and found.p_value < 0.005 and "t test" in found.words
-    lucky = verdict(Chance(400, 999, 50), nothing + [5.0, -3, 4, 2, 0], nothing, one)
+    significant = verdict(Chance(400, 999, 50), good, nothing, example)
+    assert significant.better and significant.by_folds and significant.p_value < 0.005
+    assert "t test" in significant.words
+    lucky = verdict(Chance(400, 999, 50), nothing + [5.0, -3, 4, 2, 0], nothing, example)
     assert not lucky.better and not lucky.undecided
-    weak = verdict(Chance(21, 999, 50), nothing, nothing, one)
+    weak = verdict(Chance(21, 999, 50), nothing, nothing, example)
     assert weak.undecided and not weak.better and "level 0.01" in weak.words

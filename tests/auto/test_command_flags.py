@@ -33,14 +33,14 @@ def calls(tmp_path, monkeypatch) -> list[dict[str, Any]]:
     )
     shuffled = frame.iloc[np.random.default_rng(0).permutation(20)]
     shuffled.to_csv("t.csv", index=False, sep=";", decimal=",")
-    made: list[dict[str, Any]] = []
+    calls_made: list[dict[str, Any]] = []
 
     def select(X: pd.DataFrame, y: np.ndarray, **options: Any) -> SimpleNamespace:
-        made.append({"X": X, "y": y, **options})
+        calls_made.append({"X": X, "y": y, **options})
         return SimpleNamespace(seconds=1.0, stopped=False)
 
     monkeypatch.setattr(fsjax.auto, "select", select)
-    return made
+    return calls_made
 
 
 def test_the_order_of_dates_separators_and_their_notes(calls, capsys) -> None:
@@ -92,8 +92,8 @@ def test_named_separator_and_decimal(calls) -> None:
 )
 def test_mistakes(calls, capsys, flags, message) -> None:
     assert main(["select", "t.csv", "--target=y", *flags]) == 2
-    told = capsys.readouterr().err.strip()
-    assert message in told and told.count("\n") == 0 and not calls
+    output = capsys.readouterr().err.strip()
+    assert message in output and output.count("\n") == 0 and not calls
 
 
 @pytest.mark.parametrize(

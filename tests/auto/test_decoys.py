@@ -113,7 +113,7 @@ def test_categories_get_permuted_copies_and_their_own_units():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=50), rng.integers(0, 2, 50)]).astype(float)
     design = design_of_array(X, None, None)
-    both, units = decoy_model(X, design)(rng)
+    both, units = decoy_model(X, design.groups)(rng)
     in_order = both[:, np.argsort(units)]
     np.testing.assert_array_equal(in_order[:, :2], X)
     np.testing.assert_array_equal(np.sort(units), [0, 1, 2, 3])
@@ -122,7 +122,7 @@ def test_categories_get_permuted_copies_and_their_own_units():
 
 def test_which_of_a_pair_stands_first_is_drawn_at_random():
     X = np.random.default_rng(0).normal(size=(50, 400))
-    _, units = decoy_model(X, design_of_array(X, None, None))(np.random.default_rng(1))
+    _, units = decoy_model(X, design_of_array(X, None, None).groups)(np.random.default_rng(1))
     np.testing.assert_array_equal(units[:400] % 400, np.arange(400))
     assert 0.4 < (units[:400] < 400).mean() < 0.6
     order = swapped(units[:400] >= 400)
@@ -174,13 +174,13 @@ def test_one_set_of_decoys_is_the_knockoff_filter():
 
 @pytest.mark.parametrize("correlation", [0.0, 0.6])
 def test_few_of_the_discoveries_are_false(correlation):
-    false, found = [], []
+    false, discovered = [], []
     for seed in range(8):
         rng = np.random.default_rng(seed)
         X = neighbours(rng, 400, 120, correlation)
         true = rng.choice(120, 10, replace=False)
         y = X[:, true] @ rng.choice([-0.4, 0.4], 10) + rng.standard_normal(400)
-        draw, real, decoys = decoy_model(X, design_of_array(X, None, None)), [], []
+        draw, real, decoys = decoy_model(X, design_of_array(X, None, None).groups), [], []
         for _ in range(4):
             both, units = draw(rng)
             scores = l1(Part(both, y), "regression", 0)
@@ -189,9 +189,9 @@ def test_few_of_the_discoveries_are_false(correlation):
             decoys.append(scores[120:])
         chosen = np.flatnonzero(false_discovery_rates(np.array(real), np.array(decoys)) <= 0.1)
         false.append(1 - np.isin(chosen, true).mean() if len(chosen) else 0.0)
-        found.append(np.isin(true, chosen).mean())
+        discovered.append(np.isin(true, chosen).mean())
     assert np.mean(false) < 0.15
-    assert np.mean(found) > 0.9
+    assert np.mean(discovered) > 0.9
 
 
 def test_useless_neighbours_of_useful_columns_win_half_of_the_time():
@@ -227,7 +227,7 @@ def test_each_training_of_the_network_has_decoys_of_its_own(monkeypatch):
 
     monkeypatch.setattr(discoveries, "scores_of_tables", untrained)
     X = np.random.default_rng(0).normal(size=(30, 4))
-    draw = decoy_model(X, design_of_array(X, None, None))
+    draw = decoy_model(X, design_of_array(X, None, None).groups)
     for seed in (0, 1):
         network_scores(Part(X, X[:, 0]), draw, "regression", 4, num_sets=3, seed=seed)
     assert len({table.tobytes() for table in tables}) == 6
@@ -237,7 +237,7 @@ def test_each_training_of_the_network_has_decoys_of_its_own(monkeypatch):
 def test_network_finds_columns_that_matter_together():
     data = ring_xor_sum(600, 20, "xor")
     X = data.X.astype(np.float64)
-    draw = decoy_model(X, design_of_array(X, None, None))
+    draw = decoy_model(X, design_of_array(X, None, None).groups)
     scores, decoys = network_scores(Part(X, data.y), draw, "classification", 20, num_sets=5)
     selected = np.flatnonzero(false_discovery_rates(scores, decoys) <= 0.2)
     assert tuple(selected) == data.informative

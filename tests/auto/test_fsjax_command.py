@@ -35,11 +35,15 @@ def folder(tmp_path, monkeypatch) -> Path:
 def test_a_table_gets_its_report(folder, capsys):
     assert main(["select", "table.csv", *FLAGS, "--groups=patient"]) == 0
     out = capsys.readouterr().out
-    assert "1 column is enough of 5" in out
-    made = folder / "table-selection"
-    said = json.loads((made / "selection.json").read_text())
-    assert said["columns"] == ["b"] and said["score"] > 85 and said["classes"] == ["down", "up"]
-    page = (made / "report.html").read_text()
+    assert "1 of 5 columns is enough" in out
+    report_folder = folder / "table-selection"
+    content = json.loads((report_folder / "selection.json").read_text())
+    assert (
+        content["columns"] == ["b"]
+        and content["score"] > 85
+        and content["classes"] == ["down", "up"]
+    )
+    page = (report_folder / "report.html").read_text()
     assert "fsjax select table.csv --target=label" in page
     # Again, from what is there; and the same from another kind of file.
     assert main(["select", "table.csv", *FLAGS, "--groups=patient"]) == 0
@@ -53,11 +57,11 @@ def test_names_of_a_file_say_nothing_to_the_terminal(folder, capsys):
     frame.assign(**{"\x9bconstant": 1}).rename(columns={"b": "\x1b[31mred"}).to_csv("red.csv")
     assert main(["select", "red.csv", *FLAGS]) == 0
     assert main(["select", "red.csv", *FLAGS, "--workdir=other", "--drop=\x1b[31mrd"]) == 2
-    told = "".join(capsys.readouterr())
-    assert r"\x1b[31mred" in told and not {"\x1b", "\x07", "\x9b"} & {*told}
+    output = "".join(capsys.readouterr())
+    assert r"\x1b[31mred" in output and not {"\x1b", "\x07", "\x9b"} & {*output}
     # Files have the names as they are.
-    said = json.loads((folder / "red-selection" / "selection.json").read_text())
-    assert said["columns"] == ["\x1b[31mred"]
+    content = json.loads((folder / "red-selection" / "selection.json").read_text())
+    assert content["columns"] == ["\x1b[31mred"]
 
 
 def test_arrays_in_an_archive(folder):
@@ -75,8 +79,8 @@ def test_several_targets_and_a_sparse_file(folder):
     parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape}
     np.savez("sparse.npz", format=b"csr", **parts, low=low, high=high)
     assert main(["select", "sparse.npz", "--target=low,high", *FLAGS[1:], "--workdir=out"]) == 0
-    said = json.loads(Path("out/selection.json").read_text())
-    assert (said["columns"], said["metric"]) == (["x3"], "r2")
+    content = json.loads(Path("out/selection.json").read_text())
+    assert (content["columns"], content["metric"]) == (["x3"], "r2")
 
 
 def test_a_scheduler_that_ends_it_gets_a_report(folder, capsys, monkeypatch):
@@ -90,7 +94,7 @@ def test_a_scheduler_that_ends_it_gets_a_report(folder, capsys, monkeypatch):
 
     monkeypatch.setattr(compete.Contest, "_fold", terminated)
     assert main(["select", "table.csv", *FLAGS, "--drop=patient"]) == 130
-    assert "stopped before all was done" in capsys.readouterr().out
+    assert "stopped before it was complete" in capsys.readouterr().out
     # Of what ran by then: the column that matters comes first.
     assert json.loads(Path("table-selection/selection.json").read_text())["columns"][0] == "b"
     assert signal.getsignal(signal.SIGTERM) is before
@@ -119,9 +123,9 @@ def test_mistakes_are_one_line(folder, capsys, arguments, message):
         code = main(arguments)
     except SystemExit as stop:
         code = stop.code
-    told = capsys.readouterr().err.strip()
+    output = capsys.readouterr().err.strip()
     assert code == 2
-    assert message in told and "Traceback" not in told and told.count("\n") == 0
+    assert message in output and "Traceback" not in output and output.count("\n") == 0
 
 
 def test_small_tables_and_useless_ones(folder, capsys):
@@ -132,8 +136,8 @@ def test_small_tables_and_useless_ones(folder, capsys):
     assert main(["select", "ids.csv", *FLAGS]) == 2
     frame.assign(label="up").to_csv("one.csv", index=False)
     assert main(["select", "one.csv", *FLAGS]) == 2
-    told = capsys.readouterr().err
-    assert "there is nothing to select" in told and "one value only" in told
+    output = capsys.readouterr().err
+    assert "is left to choose from" in output and "one value only" in output
     assert not list(folder.glob("*-selection"))
 
 

@@ -145,7 +145,7 @@ def test_metrics():
     assert METRICS["accuracy"].chance(np.array([0, 0, 1]), np.array([0, 1, 1, 1])) == 25.0
     with pytest.raises(ConfigError, match="metric='acuracy' of classification: did you mean"):
         choose_metric("acuracy", "classification", labels)
-    with pytest.raises(ConfigError, match="is for two classes"):
+    with pytest.raises(ConfigError, match="needs two classes"):
         choose_metric("auc", "classification", np.array([0, 1, 2]))
     with pytest.raises(ConfigError, match="metric='accuracy' of regression"):
         choose_metric("accuracy", "regression", np.linspace(0, 1, 9))

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from fsjax.auto import library, screening
+from fsjax.auto import library
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.contenders import contenders, expected_seconds
+from fsjax.auto.library import screened_columns, stratified_rows
 from fsjax.auto.preparation import Fold, parts
 from fsjax.auto.rankers.parts import Part, standardise
-from fsjax.auto.screening import drawn_rows, screened_columns
 from fsjax.tables.dataset import Dataset
 
 
@@ -49,7 +49,7 @@ def test_a_fold_by_itself_has_the_ranking_that_it_has_among_others():
     arguments = ("binmask", "classification", np.arange(12), (3,))
     name, *others = arguments
     together = library.rank_folds(name, folds, *others, seed=5)
-    alone = library.rank(name, folds[1], *others, seed=6)
+    (alone,) = library.rank_folds(name, [folds[1]], *others, seed=6)
     np.testing.assert_array_equal(together[1].scores, alone.scores)
 
 
@@ -64,7 +64,9 @@ def test_networks_find_columns_that_matter_only_together():
 
 
 def test_less_effort_trains_fewer_steps(trainings):
-    library.rank("binmask", planted_part(60, 6), "classification", np.arange(6), (2,), 0, 0.1)
+    library.rank_folds(
+        "binmask", [planted_part(60, 6)], "classification", np.arange(6), (2,), 0, 0.1
+    )
     assert trainings[0][1]["num_epochs"] == 150
 
 
@@ -73,7 +75,7 @@ def test_a_method_sees_its_registered_scaling_of_the_raw_values(trainings):
     table = rng.normal(size=(40, 5)) * [1.0, 2.0, 3.0, 4.0, 50.0]
     y = (table[:, 1] > 0).astype(int)
     train, _ = parts(design_of_array(table, None, None), y, Fold(*np.split(np.arange(40), [30])))
-    library.rank("wast", train, "classification", np.arange(5), (2,), 0)
+    library.rank_folds("wast", [train], "classification", np.arange(5), (2,), 0)
     ((dataset, options),) = trainings
     expected = (table[:30] - table[:30].mean()) / table[:30].std()
     np.testing.assert_allclose(dataset.X, expected, rtol=1e-5, atol=1e-6)
@@ -81,11 +83,11 @@ def test_a_method_sees_its_registered_scaling_of_the_raw_values(trainings):
 
 
 def test_screening_keeps_the_best_columns_and_ranks_the_others_behind(monkeypatch):
-    monkeypatch.setattr(screening, "MOST_COLUMNS", 8)
+    monkeypatch.setattr(library, "MOST_COLUMNS", 8)
     part = planted_part(80, 20)
     kept, others = screened_columns(part, "classification", 0)
     assert {1, 4} <= set(kept) and len(kept) == 8 and len(others) == 12
-    ranking = library.rank("binmask", part, "classification", np.arange(20), (2, 20), 0)
+    (ranking,) = library.rank_folds("binmask", [part], "classification", np.arange(20), (2, 20), 0)
     assert set(ranking.order[2]) == {1, 4}
     assert set(ranking.order[20][:8]) == set(kept)
     np.testing.assert_array_equal(ranking.order[20][8:], others)
@@ -96,17 +98,17 @@ def test_screening_keeps_the_best_columns_and_ranks_the_others_behind(monkeypatc
 def test_units_of_several_columns_are_ranked_with_and_without_screening(name, monkeypatch):
     part, groups = planted_part(80, 12), np.repeat(np.arange(6), 2)
     for most in (12, 8):
-        monkeypatch.setattr(screening, "MOST_COLUMNS", most)
-        ranking = library.rank(name, part, "classification", groups, (2, 6), 0)
+        monkeypatch.setattr(library, "MOST_COLUMNS", most)
+        (ranking,) = library.rank_folds(name, [part], "classification", groups, (2, 6), 0)
         assert set(ranking.order[2]) == {0, 2} and set(ranking.order[6]) == set(range(6))
 
 
 def test_drawn_rows_keep_every_class_in_proportion():
     y = np.array([0] * 900 + [1] * 98 + [2] * 2)
-    rows = drawn_rows(y, "classification", 100, 0)
+    rows = stratified_rows(y, "classification", 100, 0)
     assert len(rows) == 100 == len(set(rows))
     np.testing.assert_allclose(np.bincount(y[rows]), [90, 9, 1], atol=1)
-    np.testing.assert_array_equal(drawn_rows(y, "classification", 1000, 0), np.arange(1000))
+    np.testing.assert_array_equal(stratified_rows(y, "classification", 1000, 0), np.arange(1000))
 
 
 def test_contenders_suit_the_shape_of_the_table():

@@ -12,13 +12,12 @@ import pytest
 
 from fsjax.auto.column_table import columns_section
 from fsjax.auto.columns import Note
-from fsjax.auto.csv_text import csv_of
 from fsjax.auto.heatmaps import MAX_CLASSES, confusion_table, likeness_heatmap
 from fsjax.auto.partial_dependence import Curve
 from fsjax.auto.pictures import plot_decoys
 from fsjax.auto.report import page
 from fsjax.auto.scoring import METRICS, metric_named
-from fsjax.auto.selection import Selection
+from fsjax.auto.selection import Selection, csv_of
 from fsjax.report import style
 from fsjax.report.charts import themed_svg
 

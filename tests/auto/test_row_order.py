@@ -30,14 +30,14 @@ DAYS = pd.date_range("2023-11-20", periods=60, freq="3D")
 )
 def test_times_are_ordered_as_times(written: pd.Index) -> None:
     shuffled = np.random.default_rng(0).permutation(60)
-    found = row_order("day", pd.Series(written[shuffled]))
-    np.testing.assert_array_equal(shuffled[found.rows], np.arange(60))
+    order = row_order("day", pd.Series(written[shuffled]))
+    np.testing.assert_array_equal(shuffled[order.rows], np.arange(60))
 
 
 def test_open_dates_are_said_and_ties_keep_their_order() -> None:
-    found = row_order("day", pd.Series(["2/3/2024", "3/2/2024", "2/3/2024"]))
-    np.testing.assert_array_equal(found.rows, [0, 2, 1])
-    assert "'2/3/2024' in which the day is ambiguous; taken as month, day, year" in found.remark
+    order = row_order("day", pd.Series(["2/3/2024", "3/2/2024", "2/3/2024"]))
+    np.testing.assert_array_equal(order.rows, [0, 2, 1])
+    assert "'2/3/2024' in which the day is ambiguous; taken as month, day, year" in order.remark
     assert row_order("day", pd.Series(["2024-03-02", "2024-03-01"])).remark == ""
 
 

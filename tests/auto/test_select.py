@@ -33,69 +33,71 @@ def table(rows: int = 240, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory) -> fsjax.auto.Selection:
+def reference(tmp_path_factory) -> fsjax.auto.Selection:
     frame, y = table()
     folder = tmp_path_factory.mktemp("selection")
-    made = fsjax.select(frame, y, methods=QUICK, budget=None, workdir=folder)
-    made.facts["folder"] = str(folder)
-    return made
+    selection = fsjax.select(frame, y, methods=QUICK, budget=None, workdir=folder)
+    selection.facts["folder"] = str(folder)
+    return selection
 
 
-def test_it_finds_the_columns_that_matter(found):
-    assert set(found.columns) == {"weight", "kind"}
-    assert found.num_features == 2 and found.better_than_chance and found.finished
-    assert found.task == "classification" and found.metric == "accuracy"
-    assert found.score > 90 > found.score_chance > 40
-    assert found.score <= found.score_at_choice + 2
-    assert found.statements[0].startswith("2 columns are enough of 10")
-    low, high = found.score_interval
-    assert low < found.score < high
-    assert found.p_value <= found.level == 0.01 and found.judge
-    chosen = found.table[found.table["selected"] == 1]
+def test_it_finds_the_columns_that_matter(reference):
+    assert set(reference.columns) == {"weight", "kind"}
+    assert reference.num_features == 2 and reference.better_than_chance and reference.finished
+    assert reference.task == "classification" and reference.metric == "accuracy"
+    assert reference.score > 90 > reference.score_chance > 40
+    assert reference.score <= reference.score_at_choice + 2
+    assert reference.statements[0].startswith("2 of 10 columns are enough")
+    low, high = reference.score_interval
+    assert low < reference.score < high
+    assert reference.p_value <= reference.level == 0.01 and reference.judge
+    chosen = reference.table[reference.table["selected"] == 1]
     assert set(chosen["column"]) == {"weight", "kind"}
     assert (chosen["frequency"] == 1).all()
     assert (chosen["false_discovery_rate"] <= 0.1).all()
-    assert found.table["false_discovery_rate"].iloc[2:].min() > 0.3
-    assert sorted(found.table["column"]) == sorted(table()[0].columns)
+    assert reference.table["false_discovery_rate"].iloc[2:].min() > 0.3
+    assert sorted(reference.table["column"]) == sorted(table()[0].columns)
 
 
 def test_shuffled_labels_are_no_finding():
     frame, y = table()
     y = np.random.default_rng(3).permutation(y)
-    said = fsjax.select(frame, y, methods=QUICK, budget=None)
-    assert not said.better_than_chance and said.columns == () and said.num_features == 0
-    assert said.statements[0].startswith("Nothing is shown to be better than chance: p = ")
-    assert "level 0.01" in said.statements[0] and not said.undecided
-    assert (said.table["selected"] == 0).all()
+    result = fsjax.select(frame, y, methods=QUICK, budget=None)
+    assert not result.better_than_chance and result.columns == () and result.num_features == 0
+    assert result.statements[0].startswith(
+        "Nothing was found that predicts the target better than chance: p = "
+    )
+    assert "level 0.01" in result.statements[0] and not result.undecided
+    assert (result.table["selected"] == 0).all()
 
 
-def test_what_it_leaves(found, tmp_path):
+def test_what_it_leaves(reference, tmp_path):
     from pathlib import Path
 
-    folder = Path(found.facts["folder"])
-    said = json.loads((folder / "selection.json").read_text())
-    assert said["method"] == found.method and said["columns"] == list(found.columns)
-    assert said["better_than_chance"] is True and said["num_features"] == 2
-    assert {"score", "score_all_columns", "metric", "seconds"} <= set(said)
+    folder = Path(reference.facts["folder"])
+    result = json.loads((folder / "selection.json").read_text())
+    assert result["method"] == reference.method and result["columns"] == list(reference.columns)
+    assert result["better_than_chance"] is True and result["num_features"] == 2
+    assert {"score", "score_all_columns", "metric", "seconds"} <= set(result)
     columns = pd.read_csv(folder / "columns.csv", keep_default_na=False)
     assert list(columns.columns)[:6] == [
         "column", "selected", "frequency", "score", "false_discovery_rate", "group",
     ]  # fmt: skip
     page = (folder / "report.html").read_text()
-    assert "2 columns are enough of 10" in page and page.count("<svg") == 8
+    assert "2 of 10 columns are enough" in page and page.count("<svg") == 8
     assert "http" not in page.replace("http://www.w3.org", "")
-    assert "weight" in str(found) and "kind" in str(found)
+    assert "weight" in str(reference) and "kind" in str(reference)
 
 
-def test_the_same_seed_gives_the_same_selection(found):
+def test_the_same_seed_gives_the_same_selection(reference):
     frame, y = table()
     again = fsjax.select(frame, y, methods=QUICK, budget=None)
-    pd.testing.assert_frame_equal(again.table, found.table)
-    pd.testing.assert_frame_equal(again.curves, found.curves)
-    assert again.score == found.score
+    pd.testing.assert_frame_equal(again.table, reference.table)
+    pd.testing.assert_frame_equal(again.curves, reference.curves)
+    assert again.score == reference.score
 
 
-def test_it_goes_on_where_it_was_stopped(tmp_path, found, monkeypatch):
+def test_it_goes_on_where_it_was_stopped(tmp_path, reference, monkeypatch):
     frame, y = table()
     real, calls = compete.Contest._fold, []
 
@@ -109,19 +111,19 @@ def test_it_goes_on_where_it_was_stopped(tmp_path, found, monkeypatch):
     half = fsjax.select(frame, y, methods=QUICK, budget=None, workdir=tmp_path)
     assert half.stopped and not half.finished
     assert set(half.columns) == {"weight", "kind"}
-    assert "stopped before all was done" in half.statements[-1]
+    assert "stopped before it was complete" in half.statements[-1]
     assert (tmp_path / "report.html").exists()
     done = len(calls)
     whole = fsjax.select(frame, y, methods=QUICK, budget=None, workdir=tmp_path)
     assert len(calls) - done == 4 * 10 - 27
-    pd.testing.assert_frame_equal(whole.table, found.table)
-    pd.testing.assert_frame_equal(whole.curves, found.curves)
+    pd.testing.assert_frame_equal(whole.table, reference.table)
+    pd.testing.assert_frame_equal(whole.curves, reference.curves)
     with pytest.raises(ConfigError, match="another selection .*seed was 0, is"):
         fsjax.select(frame, y, methods=QUICK, budget=None, workdir=tmp_path, seed=1)
 
 
 @pytest.mark.parametrize(("where", "done"), [("false_discovery_rates", 0), ("halves", 4)])
-def test_what_is_found_survives_an_interruption_near_the_end(where, done, found, monkeypatch):
+def test_what_is_found_survives_an_interruption_near_the_end(where, done, reference, monkeypatch):
     frame, y = table()
     real, calls = getattr(stability, where), []
 
@@ -134,9 +136,9 @@ def test_what_is_found_survives_an_interruption_near_the_end(where, done, found,
     monkeypatch.setattr(stability, where, interrupted)
     half = fsjax.select(frame, y, methods=QUICK, budget="1h")
     assert half.stopped and not half.finished and set(half.columns) == {"weight", "kind"}
-    assert half.score == found.score and half.seconds > 0
+    assert half.score == reference.score and half.seconds > 0
     assert half.facts["halves"] == 2 * done
-    assert "stopped before all was done" in half.statements[-1]
+    assert "stopped before it was complete" in half.statements[-1]
 
 
 def test_selection_happens_within_the_training_rows(monkeypatch):
@@ -158,20 +160,20 @@ def test_noise_columns_selected_outside_the_folds_would_look_good():
     # 40 rows and 2,000 columns of noise: leaking selection reaches 90 %, honest selection half.
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 2000)), np.resize([0, 1], 40)
-    said = fsjax.select(X, y, methods=("univariate",), budget=None, judge="linear")
-    assert not said.better_than_chance and said.score < 70
+    result = fsjax.select(X, y, methods=("univariate",), budget=None, judge="linear")
+    assert not result.better_than_chance and result.score < 70
 
 
 def test_the_false_discovery_rate_decides_how_many():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 60))
     y = X[:, :6] @ np.ones(6) + rng.normal(size=300)
-    said = fsjax.select(X, y, fdr=0.1, methods=QUICK, budget=None)
+    result = fsjax.select(X, y, fdr=0.1, methods=QUICK, budget=None)
     true = {f"x{i}" for i in range(6)}
-    assert true <= set(said.columns) and len(said.columns) <= 8
-    assert said.table.loc[said.table["selected"] == 1, "false_discovery_rate"].max() <= 0.1
-    assert "estimated false discovery rate of at most 0.1" in said.statements[0]
-    assert said.task == "regression" and said.metric == "r2" and said.fdr == 0.1
+    assert true <= set(result.columns) and len(result.columns) <= 8
+    assert result.table.loc[result.table["selected"] == 1, "false_discovery_rate"].max() <= 0.1
+    assert "estimated false discovery rate of at most 0.1" in result.statements[0]
+    assert result.task == "regression" and result.metric == "r2" and result.fdr == 0.1
 
 
 def test_a_method_of_the_library_competes_and_wins_where_it_should():
@@ -179,19 +181,19 @@ def test_a_method_of_the_library_competes_and_wins_where_it_should():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(160, 6))
     y = (X[:, 1] > 0) ^ (X[:, 4] > 0)
-    said = fsjax.select(X, y, methods=("univariate", "l1", "deep_lasso"), budget=None)
-    assert said.method == "deep_lasso" and set(said.columns) == {"x1", "x4"}
-    assert said.better_than_chance
-    against = said.comparisons.set_index("against")
-    assert against.loc["2 columns of Lasso's path", "verdict"] == "better"
+    result = fsjax.select(X, y, methods=("univariate", "l1", "deep_lasso"), budget=None)
+    assert result.method == "deep_lasso" and set(result.columns) == {"x1", "x4"}
+    assert result.better_than_chance
+    against = result.comparisons.set_index("against")
+    assert against.loc["2 columns selected by the Lasso path", "verdict"] == "better"
 
 
 def test_several_numbers_and_groups_of_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 7))
     y = np.column_stack([X[:, 0], X[:, 1] - X[:, 2]]) + 0.2 * rng.normal(size=(150, 2))
-    said = fsjax.select(X, y, methods=QUICK, budget=None, row_groups=np.repeat(np.arange(30), 5))
-    assert set(said.columns) == {"x0", "x1", "x2"}
+    result = fsjax.select(X, y, methods=QUICK, budget=None, row_groups=np.repeat(np.arange(30), 5))
+    assert set(result.columns) == {"x0", "x1", "x2"}
 
 
 def planted(task: str, rows: int = 200) -> tuple[np.ndarray, np.ndarray]:
@@ -217,12 +219,12 @@ def planted(task: str, rows: int = 200) -> tuple[np.ndarray, np.ndarray]:
 )
 def test_other_targets(task, metric, least, chance_level):
     X, y = planted(task)
-    said = fsjax.select(X, y, task=None if task == "multilabel" else task, methods=QUICK,
+    result = fsjax.select(X, y, task=None if task == "multilabel" else task, methods=QUICK,
                         budget=None)  # fmt: skip
-    assert (said.task, said.metric) == (task, metric)
-    assert set(said.columns) == {"x1", "x5"} and said.better_than_chance
-    assert said.score > least and abs(said.score_chance - chance_level) < 10
-    assert said.table["false_discovery_rate"].iloc[:2].max() <= 0.1
+    assert (result.task, result.metric) == (task, metric)
+    assert set(result.columns) == {"x1", "x5"} and result.better_than_chance
+    assert result.score > least and abs(result.score_chance - chance_level) < 10
+    assert result.table["false_discovery_rate"].iloc[:2].max() <= 0.1
     mixed = fsjax.select(X, np.random.default_rng(1).permutation(y), task=task, methods=QUICK,
                          budget=None)  # fmt: skip
     assert not mixed.better_than_chance
@@ -232,8 +234,8 @@ def test_other_targets(task, metric, least, chance_level):
 def test_networks_compete_for_other_targets(task):
     X, y = planted(task, 120)
     part = Part(X, y.astype(float))
-    found = library.rank("deep_lasso", part, task, np.arange(9), (2,), 0)
-    assert set(found.order[2]) == {1, 5}
+    (ranking,) = library.rank_folds("deep_lasso", [part], task, np.arange(9), (2,), 0)
+    assert set(ranking.order[2]) == {1, 5}
 
 
 def test_martingale_residuals_are_those_of_the_definition():
@@ -246,10 +248,10 @@ def test_martingale_residuals_are_those_of_the_definition():
 
 def test_time_that_is_too_short_for_any_score_leaves_a_ranking(tmp_path):
     frame, y = table()
-    said = fsjax.select(frame, y, budget=1e-6, workdir=tmp_path)
-    assert said.undecided and not said.better_than_chance and said.columns == ()
-    assert said.statements[0].startswith("Undecided: ") and "Fewer than 49" in said.statements[0]
-    assert set(said.table["column"].iloc[:2]) == {"weight", "kind"}
+    result = fsjax.select(frame, y, budget=1e-6, workdir=tmp_path)
+    assert result.undecided and not result.better_than_chance and result.columns == ()
+    assert result.statements[0].startswith("Undecided: no fold of the cross-validation was scored")
+    assert set(result.table["column"].iloc[:2]) == {"weight", "kind"}
     assert json.loads((tmp_path / "selection.json").read_text())["score"] is None
     assert (tmp_path / "report.html").exists()
 
@@ -266,10 +268,13 @@ def test_a_short_time_gives_a_short_answer(monkeypatch):
         return piece
 
     monkeypatch.setattr(compete.Contest, "_fold", slow)
-    said = fsjax.select(frame, y, budget="1h")
-    assert set(said.curves["method"]) == {"all", "random", "univariate"}
-    assert (said.curves["folds"] == 2).all() and said.stopped
-    assert "l1" in " ".join(said.statements) and "nothing is said about them" in said.statements[-2]
+    result = fsjax.select(frame, y, budget="1h")
+    assert set(result.curves["method"]) == {"all", "random", "univariate"}
+    assert (result.curves["folds"] == 2).all() and result.stopped
+    assert (
+        "l1" in " ".join(result.statements)
+        and "nothing is said about them" in result.statements[-2]
+    )
 
 
 @pytest.mark.parametrize(
@@ -341,7 +346,7 @@ def test_parameters_of_the_estimator_reach_the_selection(monkeypatch):
 def test_the_estimator_keeps_all_columns_of_noise():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(80, 6)), rng.integers(0, 2, 80)
-    with pytest.warns(UserWarning, match="no column is selected, so that all are kept: Nothing"):
+    with pytest.warns(UserWarning, match="no column is selected, so all are kept: Nothing"):
         selector = AutoSelector(methods=QUICK, budget=None).fit(X, y)
     assert selector.support_.all() and selector.n_features_ == 6
 
@@ -354,41 +359,41 @@ def test_it_is_an_estimator_of_scikit_learn():
 
 
 def test_no_false_discovery_rate_is_told_where_no_decoys_ran(monkeypatch):
-    monkeypatch.setattr(answer, "beside_decoys", lambda problem, *_: answer.no_decoys(10, "l1"))
+    monkeypatch.setattr(answer, "beside_decoys", lambda contest, *_: answer.no_decoys(10, "l1"))
     frame, y = table()
-    said = fsjax.select(frame, y, methods=QUICK, budget=None, fdr=0.2)
-    assert "are not known" in said.statements[0] and said.columns == ()
-    assert said.table["false_discovery_rate"].isna().all()
+    result = fsjax.select(frame, y, methods=QUICK, budget=None, fdr=0.2)
+    assert "are not known" in result.statements[0] and result.columns == ()
+    assert result.table["false_discovery_rate"].isna().all()
 
 
 def test_decoys_of_a_quick_statistic_answer_where_a_dear_one_has_no_time(monkeypatch):
     # What is asked for runs before networks do, and counts where their own decoys find no time.
     real = answer.beside_decoys
 
-    def without_time(problem, statistic, *args):
-        return answer.no_decoys(10, statistic) if statistic != "l1" else real(problem, "l1", *args)
+    def without_time(contest, statistic, *args):
+        return answer.no_decoys(10, statistic) if statistic != "l1" else real(contest, "l1", *args)
 
     monkeypatch.setattr(answer, "decoy_statistic", lambda *_: "network")
     monkeypatch.setattr(answer, "beside_decoys", without_time)
     frame, y = table()
-    said = fsjax.select(frame, y, methods=QUICK, budget=None, fdr=0.2)
-    assert said.facts["decoy_statistic"] == "l1" and {"weight", "kind"} <= set(said.columns)
+    result = fsjax.select(frame, y, methods=QUICK, budget=None, fdr=0.2)
+    assert result.facts["decoy_statistic"] == "l1" and {"weight", "kind"} <= set(result.columns)
 
 
 def test_columns_to_keep_are_selected_though_no_rate_is_known(monkeypatch):
-    monkeypatch.setattr(answer, "beside_decoys", lambda problem, *_: answer.no_decoys(10, "l1"))
+    monkeypatch.setattr(answer, "beside_decoys", lambda contest, *_: answer.no_decoys(10, "l1"))
     frame, y = table()
-    said = fsjax.select(frame, y, methods=QUICK, budget=None, fdr=0.2, keep=["noise 3"])
-    assert said.columns == ("noise 3",)
-    assert "1 column is selected, those to be kept" in said.statements[0]
+    result = fsjax.select(frame, y, methods=QUICK, budget=None, fdr=0.2, keep=["noise 3"])
+    assert result.columns == ("noise 3",)
+    assert "only the columns named in keep are selected" in result.statements[0]
 
 
 def test_columns_to_keep_and_to_drop():
     frame, y = table()
-    said = fsjax.select(frame, y, methods=QUICK, budget=None, keep=["noise 3"], drop=["kind"])
-    assert said.columns[0] == "noise 3" and "weight" in said.columns
-    assert "kind" not in set(said.table["column"])
-    assert said.facts["kept"] == ["noise 3"]
+    result = fsjax.select(frame, y, methods=QUICK, budget=None, keep=["noise 3"], drop=["kind"])
+    assert result.columns[0] == "noise 3" and "weight" in result.columns
+    assert "kind" not in set(result.table["column"])
+    assert result.facts["kept"] == ["noise 3"]
 
 
 def test_cheap_columns_are_preferred_where_they_tell_the_same():
@@ -405,21 +410,21 @@ def test_cheap_columns_are_preferred_where_they_tell_the_same():
 def test_a_leak_is_named_and_the_result_without_it_stands_beside_it():
     frame, y = table()
     frame["billed"] = np.where(y == "yes", 2.0, -2.0) + np.random.default_rng(5).random(240)
-    said = fsjax.select(frame, y, methods=QUICK, budget=None)
-    assert said.columns == ("billed",) and any(note.kind == "leak" for note in said.notes)
-    without = said.without_leaks
+    result = fsjax.select(frame, y, methods=QUICK, budget=None)
+    assert result.columns == ("billed",) and any(note.kind == "leak" for note in result.notes)
+    without = result.without_leaks
     assert set(without.columns) == {"weight", "kind"} and without.score < 100
-    assert said.to_dict()["without_leaks"]["columns"] == list(without.columns)
+    assert result.to_dict()["without_leaks"]["columns"] == list(without.columns)
 
 
 def test_rare_classes_are_set_aside_and_named():
     frame, y = table()
     y = y.astype(object)
     y[[3, 77]] = "maybe"
-    said = fsjax.select(frame, y, methods=QUICK, budget=None)
-    assert said.facts["rows"] == 238 and said.facts["classes"] == ["no", "yes"]
-    assert any("'maybe' (2 of 240 rows)" in note.text for note in said.notes)
-    assert set(said.columns) == {"weight", "kind"}
+    result = fsjax.select(frame, y, methods=QUICK, budget=None)
+    assert result.facts["rows"] == 238 and result.facts["classes"] == ["no", "yes"]
+    assert any("'maybe' (2 of 240 rows)" in note.text for note in result.notes)
+    assert set(result.columns) == {"weight", "kind"}
 
 
 def test_noise_by_patient_is_nothing_and_halves_keep_patients_whole(monkeypatch):
@@ -427,8 +432,8 @@ def test_noise_by_patient_is_nothing_and_halves_keep_patients_whole(monkeypatch)
     patients = np.repeat(np.arange(25), 4)
     X = rng.normal(size=(25, 30))[patients] + 0.05 * rng.normal(size=(100, 30))
     y = rng.integers(0, 2, 25)[patients]
-    said = fsjax.select(X, y, methods=QUICK, budget=None, row_groups=patients)
-    assert not said.better_than_chance
+    result = fsjax.select(X, y, methods=QUICK, budget=None, row_groups=patients)
+    assert not result.better_than_chance
     cut = []
     real = stability.halves
 
@@ -439,19 +444,19 @@ def test_noise_by_patient_is_nothing_and_halves_keep_patients_whole(monkeypatch)
 
     monkeypatch.setattr(stability, "halves", watched)
     signal = X + 3 * y[:, None] * (np.arange(30) == 4)
-    found = fsjax.select(signal, y, methods=QUICK, budget=None, row_groups=patients)
-    assert found.better_than_chance and cut and not any(cut)
+    reference = fsjax.select(signal, y, methods=QUICK, budget=None, row_groups=patients)
+    assert reference.better_than_chance and cut and not any(cut)
 
 
 def test_the_judge_is_told_and_may_be_chosen():
     from sklearn.neighbors import KNeighborsClassifier
 
     frame, y = table()
-    said = fsjax.select(
+    result = fsjax.select(
         frame, y, methods=QUICK, budget=None, judge=KNeighborsClassifier(), metric="f1_macro"
     )
-    assert said.judge == "KNeighborsClassifier()" and said.metric == "f1_macro"
-    assert set(said.columns) == {"weight", "kind"} and 0.9 < said.score <= 1
+    assert result.judge == "KNeighborsClassifier()" and result.metric == "f1_macro"
+    assert set(result.columns) == {"weight", "kind"} and 0.9 < result.score <= 1
 
 
 def test_the_decoys_and_the_halves_differ_from_draw_to_draw(monkeypatch):
@@ -484,11 +489,11 @@ def test_an_answer_ranks_all_rows_and_spares_methods_within_an_error(monkeypatch
 
     monkeypatch.setattr(stability, "rank", watched_rank)
     monkeypatch.setattr(answer, "decoy_statistic", watched_statistic)
-    said = fsjax.select(*table(), methods=("univariate",), budget=None, judge="linear")
-    assert said.facts["rows_compared"] == 150 and rows[0] == 240
+    result = fsjax.select(*table(), methods=("univariate",), budget=None, judge="linear")
+    assert result.facts["rows_compared"] == 150 and rows[0] == 240
     ((best, least),) = statistics
-    assert best == said.facts["best_score"]
-    assert least == pytest.approx(best - said.facts["standard_error"]) and least < best
+    assert best == result.facts["best_score"]
+    assert least == pytest.approx(best - result.facts["standard_error"]) and least < best
 
 
 def test_the_consensus_of_simple_methods_can_be_chosen():
@@ -496,6 +501,6 @@ def test_the_consensus_of_simple_methods_can_be_chosen():
     X = rng.normal(size=(150, 20))
     y = (X[:, 4] + X[:, 9] > 0).astype(int)
     methods = ("forward", "rfe", "consensus")
-    said = fsjax.select(X, y, methods=methods, budget=None, judge="linear")
-    assert said.method == "consensus" and set(said.columns) == {"x4", "x9"}
-    assert said.facts["halves"] > 0 and said.facts["decoy_sets"] > 0
+    result = fsjax.select(X, y, methods=methods, budget=None, judge="linear")
+    assert result.method == "consensus" and set(result.columns) == {"x4", "x9"}
+    assert result.facts["halves"] > 0 and result.facts["decoy_sets"] > 0

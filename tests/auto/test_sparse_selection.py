@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 from sklearn.datasets import dump_svmlight_file
 
 import fsjax
-from fsjax.auto import compete, judge, library, rankers, screening
+from fsjax.auto import compete, judge, library, rankers
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.discoveries import decoy_model
 from fsjax.auto.leaks import alike, leaks
@@ -72,14 +72,16 @@ def test_what_a_dense_table_is_told(kind, dense):
         X = X.astype(pd.SparseDtype(float, 0.0))
     else:
         X = kind(X)
-    found = fsjax.select(X, y, methods=QUICK, budget=None)
-    assert found.columns == dense.columns and set(found.columns) <= {"x3", "x11", "x5"}
-    assert found.score == dense.score and found.score_all_columns == dense.score_all_columns
-    pd.testing.assert_frame_equal(found.curves, dense.curves)
+    selection = fsjax.select(X, y, methods=QUICK, budget=None)
+    assert selection.columns == dense.columns and set(selection.columns) <= {"x3", "x11", "x5"}
+    assert selection.score == dense.score and selection.score_all_columns == dense.score_all_columns
+    pd.testing.assert_frame_equal(selection.curves, dense.curves)
     # The decoys are others.
-    own = ["column", "selected", "frequency", "score", "group"]
-    pd.testing.assert_frame_equal(found.table[own], dense.table[own])
-    assert found.facts["nonzeros"] == (table()[0] != 0).sum() and dense.facts["nonzeros"] is None
+    compared = ["column", "selected", "frequency", "score", "group"]
+    pd.testing.assert_frame_equal(selection.table[compared], dense.table[compared])
+    assert (
+        selection.facts["nonzeros"] == (table()[0] != 0).sum() and dense.facts["nonzeros"] is None
+    )
 
 
 def test_a_wide_table_is_never_dense(never_dense, tmp_path, monkeypatch):
@@ -88,14 +90,14 @@ def test_a_wide_table_is_never_dense(never_dense, tmp_path, monkeypatch):
     X = sp.random_array((160, 700), density=0.02, rng=rng, format="lil")
     y = np.arange(160) % 2
     X[:, [7]] = (y + (rng.random(160) < 0.05))[:, None]
-    found = fsjax.select(X, y, methods=(*QUICK, "forest"), budget=None, workdir=tmp_path)
-    assert "x7" in found.columns and found.better_than_chance
-    assert found.score_all_columns > 40
+    selection = fsjax.select(X, y, methods=(*QUICK, "forest"), budget=None, workdir=tmp_path)
+    assert "x7" in selection.columns and selection.better_than_chance
+    assert selection.score_all_columns > 40
     page = (tmp_path / "report.html").read_text()
-    assert "values that are not zero" in page and "for all columns a linear model" in page
+    assert "nonzero values" in page and "from all columns a linear model" in page
     # The same files, from what is there; and another table is refused.
     again = fsjax.select(X.tocsr(), y, methods=(*QUICK, "forest"), budget=None, workdir=tmp_path)
-    assert again.columns == found.columns
+    assert again.columns == selection.columns
     X[0, 8] = 5.0
     with pytest.raises(ConfigError, match="table was .*, is "):
         fsjax.select(X, y, methods=(*QUICK, "forest"), budget=None, workdir=tmp_path)
@@ -104,13 +106,13 @@ def test_a_wide_table_is_never_dense(never_dense, tmp_path, monkeypatch):
 def test_shuffled_labels_are_no_finding():
     X, y = table()
     y = np.random.default_rng(3).permutation(y)
-    found = fsjax.select(sp.csr_array(X), y, methods=QUICK, budget=None)
-    assert not found.better_than_chance and found.columns == ()
+    selection = fsjax.select(sp.csr_array(X), y, methods=QUICK, budget=None)
+    assert not selection.better_than_chance and selection.columns == ()
 
 
 def test_a_network_competes(never_dense, monkeypatch):
     # Networks train on the columns that screening keeps, which alone become dense.
-    monkeypatch.setattr(screening, "MOST_COLUMNS", 100)
+    monkeypatch.setattr(library, "MOST_COLUMNS", 100)
     rng = np.random.default_rng(0)
     X = sp.random_array((150, 200), density=0.1, rng=rng, format="csc")
     X = sp.csc_array(X + sp.csc_array((200 * [1.0], (np.arange(200) % 150, np.arange(200)))))
@@ -120,7 +122,7 @@ def test_a_network_competes(never_dense, monkeypatch):
         sparse_design(X), (signs > 0)[:, 0].astype(int), Fold(*np.split(np.arange(150), [149]))
     )
     for name in ("deep_lasso", "l1_l21"):
-        ranking = library.rank(name, part, "classification", np.arange(202), (2,), 0)
+        (ranking,) = library.rank_folds(name, [part], "classification", np.arange(202), (2,), 0)
         assert 200 in ranking.order[2]
 
 
@@ -128,15 +130,15 @@ def test_columns_of_no_use_are_said():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 8)) * (rng.random((50, 8)) < 0.4)
     X[:, 1], X[:, 2], X[:, 4], X[:, 6] = 0.0, 7.0, X[:, 0], rng.permutation(50)
-    found = sparse_design(sp.csc_matrix(X))
-    assert found.units == found.names == ("x0", "x3", "x5", "x7")
-    assert [(note.column, note.kind) for note in found.notes] == [
+    selection = sparse_design(sp.csc_matrix(X))
+    assert selection.units == selection.names == ("x0", "x3", "x5", "x7")
+    assert [(note.column, note.kind) for note in selection.notes] == [
         ("x1", "constant"), ("x2", "constant"), ("x4", "duplicate"), ("x6", "identifier"),
     ]  # fmt: skip
-    assert [note.text for note in found.notes] == [
+    assert [note.text for note in selection.notes] == [
         note.text for note in design_of_array(X, None, None).notes
     ]
-    np.testing.assert_array_equal(found.X.toarray(), X[:, [0, 3, 5, 7]])
+    np.testing.assert_array_equal(selection.X.toarray(), X[:, [0, 3, 5, 7]])
 
 
 @pytest.mark.parametrize(
@@ -181,19 +183,19 @@ def both(seed: int, rows: int = 40, columns: int = 9) -> tuple[np.ndarray, sp.cs
 def test_operations_are_those_of_dense_columns(seed):
     X, rows = both(seed)
     # Up to a shift of each column.
-    found = table_columns.ranks(rows).toarray()
+    selection = table_columns.ranks(rows).toarray()
     expected = rankdata(X, axis=0)
-    np.testing.assert_allclose(np.ptp(found - expected, axis=0), 0, atol=1e-9)
-    assert not found[X == 0].any()
+    np.testing.assert_allclose(np.ptp(selection - expected, axis=0), 0, atol=1e-9)
+    assert not selection[X == 0].any()
     for one, other in zip(table_columns.limits(rows), table_columns.limits(X), strict=True):
         np.testing.assert_array_equal(one, other)
-    own, centred = standardise(rows[:30], rows[30:]), standardise(X[:30], X[30:])
-    for one, other in zip(own, centred, strict=True):
+    compared, centred = standardise(rows[:30], rows[30:]), standardise(X[:30], X[30:])
+    for one, other in zip(compared, centred, strict=True):
         shift = one.toarray() - other
         np.testing.assert_allclose(shift, np.broadcast_to(shift[:1], shift.shape), atol=1e-9)
     some = np.array([4, 2])
     np.testing.assert_allclose(
-        table_columns.dense_columns(own[0], some),
+        table_columns.dense_columns(compared[0], some),
         table_columns.dense_columns(centred[0], some),
         atol=1e-9,
     )
@@ -204,18 +206,18 @@ def test_scores_are_those_of_dense_columns():
     labels = (y == "high").astype(int)
     fold = Fold(np.arange(100), np.arange(100, 160))
     train, test = parts(design_of_array(X, None, None), labels, fold)
-    own, own_test = parts(sparse_design(sp.csr_array(X)), labels, fold)
-    assert sp.issparse(own.X) and not sp.issparse(train.X)
+    compared, own_test = parts(sparse_design(sp.csr_array(X)), labels, fold)
+    assert sp.issparse(compared.X) and not sp.issparse(train.X)
     for name in ("univariate", "l1"):
         score = rankers.SIMPLE[name]
         for task in ("classification", "regression"):
             np.testing.assert_allclose(
-                score(own, task, 0), score(train, task, 0), rtol=2e-3, atol=1e-4
+                score(compared, task, 0), score(train, task, 0), rtol=2e-3, atol=1e-4
             )
     some, metric = np.array([3, 11]), METRICS["auc"]
     for model in judge.judges_of("classification"):
         expected = judge.judged(model, metric, "classification", train, test, some)
-        sparse_score = judge.judged(model, metric, "classification", own, own_test, some)
+        sparse_score = judge.judged(model, metric, "classification", compared, own_test, some)
         assert sparse_score == pytest.approx(expected, abs=1e-6)
 
 
@@ -238,7 +240,7 @@ def test_all_of_many_columns_have_a_linear_model(metric, monkeypatch):
     X = sp.random_array((300, 40), density=0.3, rng=rng, format="csr")
     signal = np.asarray(X[:, :20].sum(axis=1) - X[:, 20:].sum(axis=1)).ravel()
     y: np.ndarray = (signal > np.median(signal)).astype(int)
-    task = next(task for task, own in OF_TASK.items() if metric in own)
+    task = next(task for task, compared in OF_TASK.items() if metric in compared)
     if task == "regression":
         y = signal
     elif task == "multilabel":
@@ -247,8 +249,8 @@ def test_all_of_many_columns_have_a_linear_model(metric, monkeypatch):
         y = rng.poisson(np.exp(1 + 0.5 * signal)).astype(float)
     elif task == "survival":
         y = np.column_stack([np.exp(-signal), np.ones(300)])
-    own = standardise(X[:200], X[200:])
-    train, test = Part(own[0], y[:200]), Part(own[1], y[200:])
+    compared = standardise(X[:200], X[200:])
+    train, test = Part(compared[0], y[:200]), Part(compared[1], y[200:])
     kind = METRICS[metric]
     slowest = judge.judges_of(task)[-1]
     score = judge.judged(slowest, kind, task, train, test, np.arange(40))
@@ -259,16 +261,16 @@ def test_all_of_many_columns_have_a_linear_model(metric, monkeypatch):
 def test_rare_columns_are_as_large_as_others_for_a_linear_model():
     X = np.array([[0.0, 4, 0], [100, 0, 0], [0, -8, 0], [0, 4, 0]])
     X = sp.csr_array(sp.hstack([sp.csr_array(X), sp.csr_array((4, judge.FEW))]))
-    own, test = judge._seen(X, 2 * X, np.arange(X.shape[1]))
-    np.testing.assert_allclose(own.data / own.data[0], [1, 2, -2, 1])
-    assert np.square(own.data).sum() / 4 == pytest.approx(1)
-    np.testing.assert_allclose(test.data, 2 * own.data)
+    compared, test = judge._seen(X, 2 * X, np.arange(X.shape[1]))
+    np.testing.assert_allclose(compared.data / compared.data[0], [1, 2, -2, 1])
+    assert np.square(compared.data).sum() / 4 == pytest.approx(1)
+    np.testing.assert_allclose(test.data, 2 * compared.data)
 
 
 def test_decoys_are_the_columns_with_their_rows_in_another_order():
     X, _ = both(0)
     design = sparse_design(sp.csr_array(X))
-    drawn, groups = decoy_model(design.X, design)(np.random.default_rng(0))
+    drawn, groups = decoy_model(design.X, design.groups)(np.random.default_rng(0))
     units = design.num_units
     np.testing.assert_array_equal(np.sort(groups), np.arange(2 * units))
     real, decoys = np.split(drawn.toarray()[:, np.argsort(groups)], 2, axis=1)
@@ -290,20 +292,20 @@ def test_leaks_and_what_could_stand_for_what():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 40)
     wide = np.column_stack([X, labels * 3.0, X[:, 4] ** 3])
-    made, own = design_of_array(wide, None, None), sparse_design(sp.csr_array(wide))
-    assert [note.column for note in leaks(own, labels, "classification")] == ["x9"]
+    made, compared = design_of_array(wide, None, None), sparse_design(sp.csr_array(wide))
+    assert [note.column for note in leaks(compared, labels, "classification")] == ["x9"]
     number = np.arctan(wide[:, 5])
-    assert leaks(own, number, "regression") == leaks(made, number, "regression") != []
-    order = np.arange(own.num_units)
-    np.testing.assert_allclose(alike(own, order), alike(made, order), atol=1e-9)
+    assert leaks(compared, number, "regression") == leaks(made, number, "regression") != []
+    order = np.arange(compared.num_units)
+    np.testing.assert_allclose(alike(compared, order), alike(made, order), atol=1e-9)
 
 
 def test_the_estimator():
     X, y = table()
-    found = AutoSelector(methods=QUICK, budget=None).fit(sp.csc_array(X), y)
-    assert set(found.get_support(indices=True)) <= {3, 5, 11}
-    assert found.transform(sp.csr_array(X)).shape == (160, found.n_features_)
-    assert sp.issparse(found.transform(sp.csr_array(X)))
+    selection = AutoSelector(methods=QUICK, budget=None).fit(sp.csc_array(X), y)
+    assert set(selection.get_support(indices=True)) <= {3, 5, 11}
+    assert selection.transform(sp.csr_array(X)).shape == (160, selection.n_features_)
+    assert sp.issparse(selection.transform(sp.csr_array(X)))
 
 
 @pytest.mark.parametrize("suffix", ["npz", "libsvm"])

@@ -35,14 +35,14 @@ def frame() -> pd.DataFrame:
 
 
 def test_every_kind_of_column(frame):
-    found = design(frame)
-    assert found.units == ("number", "colour", "member", "answer", "day")
-    assert found.names == (
+    result = design(frame)
+    assert result.units == ("number", "colour", "member", "answer", "day")
+    assert result.names == (
         "number", "colour=blue", "colour=green", "colour=red", "member", "answer=yes",
         "day: days", "day: month", "day: weekday",
     )  # fmt: skip
-    np.testing.assert_array_equal(found.groups, [0, 1, 1, 1, 2, 3, 4, 4, 4])
-    kinds = {note.column: note.kind for note in found.notes if note.kind in LEFT_OUT}
+    np.testing.assert_array_equal(result.groups, [0, 1, 1, 1, 2, 3, 4, 4, 4])
+    kinds = {note.column: note.kind for note in result.notes if note.kind in LEFT_OUT}
     assert kinds == {
         "copy": "duplicate",
         "customer_id": "identifier",
@@ -52,10 +52,10 @@ def test_every_kind_of_column(frame):
         "same": "constant",
         "nothing": "empty",
     }
-    np.testing.assert_array_equal(found.X[:4, 6], [0, 1, 2, 3])
-    np.testing.assert_array_equal(found.X[:3, 7:], [[1, 0], [1, 1], [1, 2]])
-    np.testing.assert_array_equal(found.X[:3, 1:4], [[0, 0, 1], [0, 1, 0], [1, 0, 0]])
-    np.testing.assert_array_equal(found.columns_of([1, 4]), [1, 2, 3, 6, 7, 8])
+    np.testing.assert_array_equal(result.X[:4, 6], [0, 1, 2, 3])
+    np.testing.assert_array_equal(result.X[:3, 7:], [[1, 0], [1, 1], [1, 2]])
+    np.testing.assert_array_equal(result.X[:3, 1:4], [[0, 0, 1], [0, 1, 0], [1, 0, 0]])
+    np.testing.assert_array_equal(result.columns_of([1, 4]), [1, 2, 3, 6, 7, 8])
 
 
 def test_ordinary_whole_numbers_are_no_identifiers():
@@ -70,11 +70,11 @@ def test_gaps_are_filled_from_the_training_rows_alone():
     X = np.array([[1.0, 5.0], [np.nan, 6.0], [3.0, 7.0], [100.0, 8.0], [np.nan, 9.5]])
     with pytest.raises(DataError, match=r"2 values are missing in 1 of 2 columns: 'x0'.*impute"):
         design_of_array(X, None, None)
-    found = design_of_array(X, None, "median")
-    assert found.names == ("x0", "x0 missing", "x1")
-    np.testing.assert_array_equal(found.groups, [0, 0, 1])
-    np.testing.assert_array_equal(found.X[:, 1], [0, 1, 0, 0, 1])
-    train, test = parts(found, np.arange(5), Fold(np.array([0, 1, 2]), np.array([3, 4])))
+    result = design_of_array(X, None, "median")
+    assert result.names == ("x0", "x0 missing", "x1")
+    np.testing.assert_array_equal(result.groups, [0, 0, 1])
+    np.testing.assert_array_equal(result.X[:, 1], [0, 1, 0, 0, 1])
+    train, test = parts(result, np.arange(5), Fold(np.array([0, 1, 2]), np.array([3, 4])))
     # Filled with 2, the median of 1 and 3: the centre of the training rows.
     np.testing.assert_allclose(train.X[:, 0], np.array([-1, 0, 1]) / np.sqrt(2 / 3))
     np.testing.assert_allclose(test.X[:, 0], np.array([98, 0]) / np.sqrt(2 / 3))
@@ -90,21 +90,21 @@ def test_missing_categories_are_a_category_and_texts_like_question_marks_are_gap
             "dose": np.resize(["1.5", "2", "?", "4"], ROWS),
         }
     )
-    found = design(frame, "mean")
-    assert found.names == (
+    result = design(frame, "mean")
+    assert result.names == (
         "size=(missing)", "size=l", "size=m", "size=s", "dose", "dose missing",
     )  # fmt: skip
-    told = {(note.column, note.kind) for note in found.notes}
+    told = {(note.column, note.kind) for note in result.notes}
     assert told >= {("dose", "number"), ("dose", "missing"), ("size", "category")}
 
 
 def test_rare_categories_share_a_column():
     values = [f"c{i}" for i in range(40) for _ in range(2 + (i < 25))]
-    found = design(
+    result = design(
         pd.DataFrame({"code": values, "x": np.random.default_rng(0).random(len(values))})
     )
-    assert len(found.names) == MAX_CATEGORIES + 1
-    assert found.names[MAX_CATEGORIES - 1] == "code=(others)"
+    assert len(result.names) == MAX_CATEGORIES + 1
+    assert result.names[MAX_CATEGORIES - 1] == "code=(others)"
 
 
 def test_bad_tables_are_refused():
@@ -122,12 +122,12 @@ def test_leaks_and_what_could_stand_for_what():
     X = rng.normal(size=(200, 4))
     X[:, 1] = y * 10 + rng.random(200)  # thresholds tell the three classes apart
     X[:, 3] = X[:, 0] ** 3
-    found = design_of_array(X, ("a", "leak", "b", "a cubed"), None)
-    (note,) = leaks(found, y, "classification")
+    result = design_of_array(X, ("a", "leak", "b", "a cubed"), None)
+    (note,) = leaks(result, y, "classification")
     assert note.column == "leak" and "likely leak" in note.text
-    assert [n.column for n in leaks(found, X[:, 0] * 2 + 1, "regression")] == ["a", "a cubed"]
+    assert [n.column for n in leaks(result, X[:, 0] * 2 + 1, "regression")] == ["a", "a cubed"]
     order = np.array([3, 2, 0, 1])
-    likeness = alike(found, order)
+    likeness = alike(result, order)
     np.testing.assert_allclose(likeness[0, [0, 3]], 1.0)
     assert likeness[0, [1, 2]].max() < 0.5
     np.testing.assert_array_equal(leaders(likeness, order), [3, 1, 2, 3])
@@ -153,5 +153,5 @@ def test_a_column_and_its_negative_are_alike():
 def test_a_leak_tells_all_classes_apart():
     y = np.repeat([0, 1, 2], 20)
     one = np.where(y == 0, 5.0, 0.0) + np.random.default_rng(0).random(60)
-    found = design_of_array(np.column_stack([one, y + 0.1 * one]), ["one", "all"], None)
-    assert [note.column for note in leaks(found, y, "classification")] == ["all"]
+    result = design_of_array(np.column_stack([one, y + 0.1 * one]), ["one", "all"], None)
+    assert [note.column for note in leaks(result, y, "classification")] == ["all"]

@@ -15,8 +15,8 @@ ROWS = 60
 RNG = np.random.default_rng(0)
 
 
-def notes_of(found: Design, name: str) -> str:
-    return "; ".join(note.text for note in found.notes if note.column == name)
+def notes_of(result: Design, name: str) -> str:
+    return "; ".join(note.text for note in result.notes if note.column == name)
 
 
 def column(values: list | np.ndarray | pd.Index, impute: str | None = None) -> Design:
@@ -38,12 +38,12 @@ def column(values: list | np.ndarray | pd.Index, impute: str | None = None) -> D
     ],
 )
 def test_numbers_with_units(written: str, value: float | None) -> None:
-    found = column([written.format(number % 30) for number in range(ROWS)])
+    result = column([written.format(number % 30) for number in range(ROWS)])
     if value is None:
-        assert "categories" in notes_of(found, "c")
+        assert "categories" in notes_of(result, "c")
         return
-    assert found.X[7, 1] == value and found.names == ("other", "c")
-    assert f"has numbers such as {written.format(0)!r}" in notes_of(found, "c")
+    assert result.X[7, 1] == value and result.names == ("other", "c")
+    assert f"has numbers such as {written.format(0)!r}" in notes_of(result, "c")
 
 
 def test_plain_numbers_as_text_need_no_note_and_mixed_units_are_categories() -> None:
@@ -66,29 +66,31 @@ def days(start: str, periods: int = ROWS) -> pd.DatetimeIndex:
     ],
 )
 def test_which_part_of_a_date_is_the_day(written: pd.DatetimeIndex, form: str, note: str) -> None:
-    found = column(written.strftime(form))
-    np.testing.assert_array_equal(found.X[:, 1], np.arange(len(written)))
-    assert found.names[1] == "c: days"
-    assert ("the day is ambiguous" in notes_of(found, "c")) is bool(note)
-    assert note in notes_of(found, "c")
+    result = column(written.strftime(form))
+    np.testing.assert_array_equal(result.X[:, 1], np.arange(len(written)))
+    assert result.names[1] == "c: days"
+    assert ("the day is ambiguous" in notes_of(result, "c")) is bool(note)
+    assert note in notes_of(result, "c")
 
 
 def test_one_day_above_12_settles_which_part_is_the_day() -> None:
-    found = column([*(f"{day:02d}/03/2024" for day in range(1, 13)), "13/03/2024"] * 4)
-    assert found.names[1] == "c: days" and notes_of(found, "c").startswith("is a date from 2024-03")
-    np.testing.assert_array_equal(found.X[:13, 1], np.arange(13))
+    result = column([*(f"{day:02d}/03/2024" for day in range(1, 13)), "13/03/2024"] * 4)
+    assert result.names[1] == "c: days" and notes_of(result, "c").startswith(
+        "is a date from 2024-03"
+    )
+    np.testing.assert_array_equal(result.X[:13, 1], np.arange(13))
 
 
 def test_texts_that_are_no_dates_are_counted() -> None:
     written = [*days("2024-01-01", 59).strftime("%Y-%m-%d"), "soon"]
-    found = column(written, impute="median")
-    assert "has 1 texts that are no dates, taken as missing" in notes_of(found, "c")
+    result = column(written, impute="median")
+    assert "has 1 texts that are not dates, taken as missing" in notes_of(result, "c")
 
 
 def test_one_date_and_gaps() -> None:
-    found = column(np.resize(["2024-01-01", None], ROWS), impute="median")
-    assert found.names == ("other", "c: days", "c missing")
-    np.testing.assert_array_equal(found.X[:4, 2], [0, 1, 0, 1])
+    result = column(np.resize(["2024-01-01", None], ROWS), impute="median")
+    assert result.names == ("other", "c: days", "c missing")
+    np.testing.assert_array_equal(result.X[:4, 2], [0, 1, 0, 1])
 
 
 @pytest.mark.parametrize(
@@ -99,14 +101,14 @@ def test_one_date_and_gaps() -> None:
     ],
 )
 def test_durations_become_days(values: pd.Index) -> None:
-    found = column(values)
-    np.testing.assert_array_equal(found.X[:, 1], np.arange(ROWS) / 2)
-    assert "is a duration, taken as days" in notes_of(found, "c")
+    result = column(values)
+    np.testing.assert_array_equal(result.X[:, 1], np.arange(ROWS) / 2)
+    assert "is a duration, taken as days" in notes_of(result, "c")
 
 
 def test_whole_numbers_beyond_64_bits() -> None:
-    found = column(np.array([2**70 + 2**60 * (number % 7) for number in range(ROWS)], object))
-    np.testing.assert_allclose(found.X[1, 1] - found.X[0, 1], 2.0**60)
+    result = column(np.array([2**70 + 2**60 * (number % 7) for number in range(ROWS)], object))
+    np.testing.assert_allclose(result.X[1, 1] - result.X[0, 1], 2.0**60)
 
 
 @pytest.mark.parametrize(
@@ -121,9 +123,9 @@ def test_whole_numbers_beyond_64_bits() -> None:
 def test_codes_for_missing_values_are_named_and_kept(code: float, told: str) -> None:
     values = np.random.default_rng(0).normal(size=ROWS)
     values[:6] = code
-    found = column(values)
-    assert told in notes_of(found, "c") and bool(notes_of(found, "c")) is bool(told)
-    np.testing.assert_array_equal(found.X[:, 1], values)
+    result = column(values)
+    assert told in notes_of(result, "c") and bool(notes_of(result, "c")) is bool(told)
+    np.testing.assert_array_equal(result.X[:, 1], values)
 
 
 def test_one_far_value_is_no_code() -> None:
@@ -147,11 +149,11 @@ def test_what_varies_around_a_large_number_or_little_is_not_constant(scaled) -> 
     y = np.resize([0, 1], ROWS)
     plain = np.random.default_rng(0).normal(size=ROWS) + 9 * y
     X = np.column_stack([scaled(plain), plain])
-    found = design_of_array(X, ("extreme", "plain"), None)
-    assert found.units == ("extreme", "plain") and not constant_columns(X).any()
-    (z,) = standardise(found.X)
+    result = design_of_array(X, ("extreme", "plain"), None)
+    assert result.units == ("extreme", "plain") and not constant_columns(X).any()
+    (z,) = standardise(result.X)
     np.testing.assert_allclose(z[:, 0], z[:, 1], atol=0.02)
-    assert [note.column for note in leaks(found, y, "classification")] == ["extreme", "plain"]
+    assert [note.column for note in leaks(result, y, "classification")] == ["extreme", "plain"]
 
 
 def test_what_rounding_makes_vary_is_constant_for_all() -> None:

@@ -95,10 +95,12 @@ def estimator(name: str) -> Selector:
 def passes(checked: Selector) -> None:
     results = check_estimator(checked, expected_failed_checks=EXPECTED, on_fail=None, on_skip=None)
     failed = [
-        f"{one['check_name']}: {one['exception']}" for one in results if one["status"] == "failed"
+        f"{check['check_name']}: {check['exception']}"
+        for check in results
+        if check["status"] == "failed"
     ]
     assert not failed, "\n".join(failed)
-    assert sum(one["status"] == "passed" for one in results) > 40
+    assert sum(check["status"] == "passed" for check in results) > 40
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -124,8 +126,8 @@ def test_checks_of_the_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(ESTIMATORS[name], "_method", shared)
     # The same for all, as other steps are another program.
-    one = dataclasses.replace(ESTIMATORS[name].registration, training={})
-    monkeypatch.setattr(ESTIMATORS[name], "registration", one)
+    registration = dataclasses.replace(ESTIMATORS[name].registration, training={})
+    monkeypatch.setattr(ESTIMATORS[name], "registration", registration)
     passes(ESTIMATORS[name](**FAST, standardize=True))
 
 

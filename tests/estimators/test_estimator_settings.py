@@ -47,7 +47,7 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"validation_data": (X, None)}, r"validation_data has 60 rows in X and a y of shape \(\)"),
         ({"validation_data": (X[:, :3], Y)}, "validation_data: X has 3 features"),
         ({"validation_data": (X * np.nan, Y)}, r"validation_data has .*\(NaN\).*impute them as"),
-        ({"validation_data": 3}, r"validation_data is a pair \(X, y\)"),
+        ({"validation_data": 3}, r"validation_data is not a pair; give \(X, y\)"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
@@ -83,7 +83,7 @@ def test_arguments_have_their_names() -> None:
     for given, meant in (("seed", "random_state"), ("lr", "learning_rate"), ("k", "n_features")):
         with pytest.raises(TypeError, match=f"no argument '{given}': did you mean '{meant}"):
             IPCAE(**{given: 3})
-    with pytest.raises(TypeError, match=r"not 2 values; data go to fit, as in IPCAE\(10\).fit"):
+    with pytest.raises(TypeError, match=r"got 2 arguments without names.*as in IPCAE\(10\).fit"):
         IPCAE(X, Y)
 
 
@@ -113,10 +113,10 @@ def test_targets_are_scaled_and_predictions_scaled_back(several: bool, tmp_path)
     y = np.stack([y, 1e7 * y], axis=1) if several else y
     options = {"task": "regression", "hidden": (16,), "num_epochs": 60, "learning_rate": 0.01}
     # Columns 0 to 3, so nothing is left to chance.
-    found = RandomSelection(4, validation_fraction=0.0, **options).fit(X, y)
-    assert found.score(X, y) > 0.8
-    found.save(tmp_path / "a.npz")
-    np.testing.assert_array_equal(load(tmp_path / "a.npz").predict(X), found.predict(X))
+    selector = RandomSelection(4, validation_fraction=0.0, **options).fit(X, y)
+    assert selector.score(X, y) > 0.8
+    selector.save(tmp_path / "a.npz")
+    np.testing.assert_array_equal(load(tmp_path / "a.npz").predict(X), selector.predict(X))
     raw = RandomSelection(4, validation_fraction=0.0, standardize=False, **options).fit(X, y)
     assert raw.score(X, y) < 0.0
 
@@ -153,5 +153,5 @@ def test_what_is_saved_where(tmp_path) -> None:
 def test_targets_of_validation_rows_are_scaled_alike() -> None:
     y = 500.0 + 100.0 * X[:, 1]
     options = {"task": "regression", "hidden": (4,), "num_epochs": 2}
-    found = RandomSelection(4, validation_data=(X, y), **options).fit(X, y)
-    np.testing.assert_allclose(found.history_["valid/mse"][0, 0], 1.0, atol=1.0)
+    selector = RandomSelection(4, validation_data=(X, y), **options).fit(X, y)
+    np.testing.assert_allclose(selector.history_["valid/mse"][0, 0], 1.0, atol=1.0)

@@ -154,8 +154,8 @@ def test_every_class_fits_selects_and_predicts(name: str) -> None:
     estimator.set_params(num_epochs=epochs)
     if "search" in estimator.get_params():
         estimator.set_params(search=False)
-    found = estimator.fit(x, y)
-    assert found is estimator
+    trained = estimator.fit(x, y)
+    assert trained is estimator
     assert estimator.get_support().sum() == estimator.n_features_ == 2
     assert not estimator.get_support()[0], "constant columns are not taken"
     assert sorted(estimator.ranking_) == list(range(1, COLUMNS + 1))
@@ -378,9 +378,9 @@ def test_a_method_picks_its_own_number() -> None:
     majority = several.selection_frequency_ >= 0.5
     np.testing.assert_array_equal(several.get_support(), majority)
     assert sorted(several.ranking_[majority]) == list(range(1, majority.sum() + 1))
-    for number, own in enumerate(several.selected_):
-        assert len(set(own)) == len(own)
-        assert set(own) <= set(np.flatnonzero(several.selection_frequency_ > 0)), number
+    for number, columns_of_seed in enumerate(several.selected_):
+        assert len(set(columns_of_seed)) == len(columns_of_seed)
+        assert set(columns_of_seed) <= set(np.flatnonzero(several.selection_frequency_ > 0)), number
     assert quick(n_features_to_select=None).fit(x, y).n_features_ == COLUMNS // 2
     assert quick(n_features_to_select=0.5).fit(x, y).n_features_ == 3
 
@@ -448,7 +448,7 @@ def test_saved_and_loaded_in_a_fresh_process(fitted: FisherScore, tmp_path: Path
 
 def test_files_that_are_no_estimator(fitted: FisherScore, tmp_path: Path) -> None:
     fsjax.save(fitted.result_, tmp_path / "result.npz")
-    with pytest.raises(DataError, match="no estimator"):
+    with pytest.raises(DataError, match="not an estimator"):
         estimators.load(tmp_path / "result.npz")
     with pytest.raises(ConfigError, match="random_state"):
         quick(random_state=np.random.RandomState(0)).fit(*table()).save(tmp_path / "x.npz")

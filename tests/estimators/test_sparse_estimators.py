@@ -49,22 +49,22 @@ def test_every_form_is_the_same_table(made: Any, dense: STG) -> None:
     np.testing.assert_allclose(sparse.predict_proba(made(x)), dense.predict_proba(x), rtol=1e-4)
     np.testing.assert_array_equal(sparse.predict(made(x)), dense.predict(x))
     assert sparse.score(made(x), y) == dense.score(x, y)
-    found = sparse.transform(made(x))
-    assert sp.issparse(found)
-    np.testing.assert_array_equal(found.toarray(), dense.transform(x))
+    transformed = sparse.transform(made(x))
+    assert sp.issparse(transformed)
+    np.testing.assert_array_equal(transformed.toarray(), dense.transform(x))
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint8, bool, np.float32, object])
 def test_other_types(kind: type) -> None:
     x, y = table(np.uint8)
-    given = sp.csr_matrix(x)
-    given.data = given.data.astype(kind)
+    matrix = sp.csr_matrix(x)
+    matrix.data = matrix.data.astype(kind)
     if kind is object:
         with pytest.raises(DataError, match="give real numbers"):
-            quick().fit(given, y)
+            quick().fit(matrix, y)
         return
     other = quick().fit(x.astype(kind), y)
-    np.testing.assert_array_equal(quick().fit(given, y).ranking_, other.ranking_)
+    np.testing.assert_array_equal(quick().fit(matrix, y).ranking_, other.ranking_)
 
 
 def test_frames_with_sparse_columns(dense: STG) -> None:
@@ -75,18 +75,18 @@ def test_frames_with_sparse_columns(dense: STG) -> None:
         with warnings.catch_warnings():
             # scikit-learn warns where it makes frames dense.
             warnings.simplefilter("error")
-            found = quick().fit(frame, y)
-            chosen = found.transform(frame)
-            predicted = found.predict(frame)
+            transformed = quick().fit(frame, y)
+            chosen = transformed.transform(frame)
+            predicted = transformed.predict(frame)
         assert sp.issparse(chosen)
         np.testing.assert_array_equal(chosen.toarray(), dense.transform(x))
         np.testing.assert_array_equal(predicted, dense.predict(x))
-        assert found.feature_names_in_.tolist() == names
-        assert found.get_feature_names_out().tolist() == [
-            names[c] for c in np.sort(found.selected_[0])
+        assert transformed.feature_names_in_.tolist() == names
+        assert transformed.get_feature_names_out().tolist() == [
+            names[c] for c in np.sort(transformed.selected_[0])
         ]
         with pytest.raises(ValueError, match="feature names should match"):
-            found.predict(frame[names[::-1]])
+            transformed.predict(frame[names[::-1]])
 
 
 def test_weights_and_validation_rows() -> None:
@@ -115,14 +115,14 @@ def test_other_targets_than_classes(build: Any, task: str) -> None:
     )
     np.testing.assert_array_equal(two.ranking_, one.ranking_)
     np.testing.assert_allclose(two.scores_, one.scores_, rtol=1e-5)
-    given = sp.coo_array(x)
-    np.testing.assert_allclose(two.predict(given), one.predict(x), rtol=1e-4, atol=1e-5)
-    assert two.score(given, y) == pytest.approx(one.score(x, y), rel=1e-4)
+    matrix = sp.coo_array(x)
+    np.testing.assert_allclose(two.predict(matrix), one.predict(x), rtol=1e-4, atol=1e-5)
+    assert two.score(matrix, y) == pytest.approx(one.score(x, y), rel=1e-4)
     if task == "multilabel":
-        shares = two.predict_proba(given)
+        shares = two.predict_proba(matrix)
         np.testing.assert_allclose(shares, one.predict_proba(x), rtol=1e-4)
         with pytest.raises(ConfigError, match=r"give an array, y\.toarray\(\)"):
-            build(3, **options).fit(given, sp.csr_array(y))
+            build(3, **options).fit(matrix, sp.csr_array(y))
 
 
 def test_bad_values_are_told() -> None:

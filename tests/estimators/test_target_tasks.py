@@ -38,11 +38,11 @@ def survival(seed: int, rows: int = 300) -> tuple[np.ndarray, np.ndarray]:
 def test_survival_finds_the_columns_and_a_shuffled_one_does_not(build: Any) -> None:
     x, y = survival(0)
     options = {} if build is LassoNet else {"num_epochs": 60}
-    found = build(5, task="survival", hidden=(10,), **options).fit(x, y)
-    assert np.flatnonzero(found.support_).tolist() == list(TRUE)
+    estimator = build(5, task="survival", hidden=(10,), **options).fit(x, y)
+    assert np.flatnonzero(estimator.support_).tolist() == list(TRUE)
     x_new, y_new = survival(1)
-    assert found.score(x_new, y_new) > 0.75
-    assert found.score(x_new, y_new) == concordance_index(*y_new.T, found.predict(x_new))
+    assert estimator.score(x_new, y_new) > 0.75
+    assert estimator.score(x_new, y_new) == concordance_index(*y_new.T, estimator.predict(x_new))
     shuffled = build(5, task="survival", hidden=(10,), **options).fit(x, y[::-1])
     assert np.isin(np.flatnonzero(shuffled.support_), TRUE).sum() <= 2
     assert shuffled.score(x_new, y_new) < 0.62
@@ -79,16 +79,16 @@ def test_labels() -> None:
     x, y = make_multilabel_classification(600, 10, n_classes=4, random_state=0)
     x = np.column_stack([x, rng.poisson(x.mean(), (600, 30))]).astype(float)
     for build in (STG, BinMask):
-        found = build(8, task="multilabel", hidden=(10,), num_epochs=60).fit(x[:400], y[:400])
-        assert (np.flatnonzero(found.support_) < 10).sum() >= 7
-        share, predicted = found.predict_proba(x[400:]), found.predict(x[400:])
+        estimator = build(8, task="multilabel", hidden=(10,), num_epochs=60).fit(x[:400], y[:400])
+        assert (np.flatnonzero(estimator.support_) < 10).sum() >= 7
+        share, predicted = estimator.predict_proba(x[400:]), estimator.predict(x[400:])
         np.testing.assert_array_equal(predicted, share >= 0.5)
-        assert found.score(x[400:], y[400:]) == accuracy_score(y[400:], predicted)
+        assert estimator.score(x[400:], y[400:]) == accuracy_score(y[400:], predicted)
         commonest = np.broadcast_to(y[:400].mean(axis=0) >= 0.5, y[400:].shape)
-        assert found.score(x[400:], y[400:]) > accuracy_score(y[400:], commonest) + 0.15
+        assert estimator.score(x[400:], y[400:]) > accuracy_score(y[400:], commonest) + 0.15
     frame = pd.DataFrame(y[:400] > 0)
     again = build(8, task="multilabel", hidden=(10,), num_epochs=60).fit(x[:400], frame)
-    np.testing.assert_array_equal(again.scores_, found.scores_)
+    np.testing.assert_array_equal(again.scores_, estimator.scores_)
 
 
 @pytest.mark.parametrize("level", [0.0, 5.0])
@@ -98,11 +98,11 @@ def test_counts(level: float) -> None:
     mean = np.exp(level + x[:, [3, 17, 30]] @ np.array([0.6, -0.6, 0.5]))
     y = rng.poisson(mean)
     for build in (STG, BinMask):
-        found = build(3, task="counts", hidden=(10,), num_epochs=60).fit(x[:500], y[:500])
-        assert np.flatnonzero(found.support_).tolist() == [3, 17, 30]
-        expected = found.predict(x[500:])
+        estimator = build(3, task="counts", hidden=(10,), num_epochs=60).fit(x[:500], y[:500])
+        assert np.flatnonzero(estimator.support_).tolist() == [3, 17, 30]
+        expected = estimator.predict(x[500:])
         assert (expected > 0).all()
-        score = found.score(x[500:], y[500:])
+        score = estimator.score(x[500:], y[500:])
         assert score == pytest.approx(d2_tweedie_score(y[500:], expected, power=1))
         assert score > 0.6 * d2_tweedie_score(y[500:], mean[500:], power=1)
     several = STG(3, task="counts", **SMALL).fit(x, np.column_stack([y, y[::-1]]))

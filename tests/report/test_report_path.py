@@ -80,7 +80,7 @@ def test_path_of_a_result(task):
 def test_results_without_a_path():
     with pytest.raises(DataError, match="ip_cae has no path"):
         plot_path(make_result())
-    with pytest.raises(DataError, match="the path has not begun"):
+    with pytest.raises(DataError, match="the path has not started"):
         plot_path(lasso_result(**{"train/lambda": np.zeros((2, 9))}))
     short = lasso_result(**{"train/num_selected": np.full((2, 9), 8.0)})
     assert "chosen" not in path_of(short)

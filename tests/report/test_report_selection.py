@@ -73,7 +73,7 @@ def test_bars(tmp_path):
     names = [f"gene {i}" for i in range(30)]
     result = make_result(columns=30, num_features=5, num_seeds=4)
     figure = plot_selection(result, feature_names=names)
-    own = plot_selection(dataclasses.replace(result, unit_names=tuple(names)))
+    named = plot_selection(dataclasses.replace(result, unit_names=tuple(names)))
     axes, bar = figure.axes
     widths = [patch.get_width() for patch in axes.patches]
     frequency = result.selection_frequency
@@ -81,7 +81,7 @@ def test_bars(tmp_path):
     assert len(widths) == np.count_nonzero(frequency)
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert [frequency[names.index(label)] for label in labels] == pytest.approx(widths)
-    assert [label.get_text() for label in own.axes[0].get_yticklabels()] == labels
+    assert [label.get_text() for label in named.axes[0].get_yticklabels()] == labels
     assert (axes.get_xlabel(), bar.get_ylabel()) == ("share of seeds", "mean score")
     assert_readable(figure)
     save_figure(figure, tmp_path / "selection.png")

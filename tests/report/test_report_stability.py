@@ -59,7 +59,7 @@ def metrics(stability, interval, num_seeds=5):
         (metrics(-0.001, [-0.104, 0.1]), "stability 0.00 (95 % interval -0.10 to 0.10)"),
         (metrics(0.5, None, 2), "stability 0.50 (two seeds: no interval)"),
         (metrics(None, None), "stability not defined: every column is selected"),
-        (metrics(None, None, 1), "one seed only: stability needs two or more"),
+        (metrics(None, None, 1), "only one seed: stability needs two or more"),
     ],
 )
 def test_stability_in_words(given, text):
@@ -70,8 +70,8 @@ def test_title():
     result = make_result(num_seeds=4)
     title = plot_stability(result).get_suptitle()
     assert title.startswith("ip_cae on coil20, K = 10, classification, 4 seeds\nstability 0.")
-    one = plot_stability(make_result(num_seeds=1)).get_suptitle()
-    assert one.endswith("1 seed\none seed only: stability needs two or more")
+    single = plot_stability(make_result(num_seeds=1)).get_suptitle()
+    assert single.endswith("1 seed\nonly one seed: stability needs two or more")
 
 
 def test_halves_of_the_rows():
@@ -82,7 +82,7 @@ def test_halves_of_the_rows():
     assert "by at least one half, " in figure.get_supxlabel()
     assert figure.axes[0].get_yticklabels()[0].get_text().startswith("gene ")
     alone = plot_stability(make_result(num_seeds=1, runs="half"))
-    assert alone.get_suptitle().endswith("one half only: stability needs two or more")
+    assert alone.get_suptitle().endswith("only one half: stability needs two or more")
 
 
 def test_what_does_not_fit():

@@ -1,4 +1,4 @@
-"""Simple selectors that everything else has to beat: each ranks all columns in one go."""
+"""Simple selectors, the baselines of every selection: each ranks all columns at once."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 from fsjax.auto.rankers.costs import expected_seconds
 from fsjax.auto.rankers.elimination import rfe
 from fsjax.auto.rankers.filters import random, univariate
-from fsjax.auto.rankers.fusion import consensus
 from fsjax.auto.rankers.greedy import forward, mrmr
 from fsjax.auto.rankers.lasso import l1
 from fsjax.auto.rankers.parts import Part
-from fsjax.auto.rankers.ranking import Ranking, rank_units
+from fsjax.auto.rankers.ranking import Ranking, consensus, rank_units
 from fsjax.auto.rankers.target_columns import martingale_residuals, targets
 from fsjax.auto.rankers.trees import forest, shadow
 
@@ -46,9 +45,9 @@ class Score(Protocol):
 
         Args:
           part: training rows.
-          task: what the target is, any but reconstruction.
-          seed: of what is drawn at random.
-          effort: in (0, 1], the share of the work (rows, trees, steps) that is done.
+          task: any task but reconstruction.
+          seed: of the random draws.
+          effort: in (0, 1], the share of the full work (rows, trees, steps).
         """
 
 
@@ -65,5 +64,5 @@ SIMPLE: Final[dict[str, Score]] = {
 }
 
 #: The selectors whose rankings :func:`consensus` merges: two linear ones and two of trees, so that
-#: neither kind outvotes the other where it alone sees what matters.
+#: neither kind can outvote the other if only one of them detects a relation.
 MEMBERS: Final = ("forward", "rfe", "forest", "shadow")

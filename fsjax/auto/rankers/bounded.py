@@ -1,4 +1,4 @@
-"""Tables of a bounded size: fewer rows of a long table, fewer columns of a wide one."""
+"""Bounds the size of tables: fewer rows of a long table, fewer columns of a wide one."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _LEAST_ROWS, _LEAST_COLUMNS = 200, 50
 
 
 class DensePart(NamedTuple):
-    """Rows and columns that a selector can afford.
+    """A dense table of bounded size.
 
     Attributes:
       X: ``(n, d)`` float64, mean 0 and deviation 1.
       y: ``(n,)`` or ``(n, C)``.
-      columns: ``(d,)`` which columns of the table these are.
+      columns: ``(d,)`` numbers of these columns in the whole table.
     """
 
     X: np.ndarray
@@ -39,17 +39,17 @@ def fewer_rows(part: Part, task: str, most: int, seed: int) -> Part:
     strata = TABLE[task].strata(part.y)
     shuffled = np.random.default_rng(seed).permutation(rows)
     if strata is not None:
-        # Evenly spaced places in rows sorted by class hold each class in proportion.
+        # Evenly spaced rows of a table sorted by class keep the proportions of the classes.
         shuffled = shuffled[np.argsort(strata[shuffled], kind="stable")]
     kept = np.sort(shuffled[np.linspace(0, rows - 1, most).astype(int)])
     return Part(standardise(part.X[kept])[0], part.y[kept])
 
 
 def fewer_columns(part: Part, relevance: np.ndarray, most: int) -> DensePart:
-    """The columns of the largest relevance as dense ones, at most ``most`` (never under 50).
+    """The most relevant columns as a dense table, at most ``most`` of them (but never under 50).
 
     Args:
-      part: rows that are few enough.
+      part: rows, already of bounded number.
       relevance: ``(D,)``; columns with :data:`LEFT_OUT` are left out.
       most: number of columns.
     """

@@ -1,8 +1,8 @@
-"""How long the simple selectors take, so that their effort can be cut to the time there is.
+"""Expected run times of the simple selectors, from which their effort is chosen.
 
-The figures were measured on one server core with dense tables of 60 to 800,000 rows and 8 to 20,000
-columns. Forests and the shadow test are within a factor of 1.6 there, the others within 3 wherever
-they take more than 0.1 s; sparse tables may differ more.
+The constants were measured on one server core with dense tables of 60 to 800,000 rows and 8 to
+20,000 columns. There, forests and the shadow test are within a factor of 1.6 of the estimate, and
+the others within 3 if they take more than 0.1 s; sparse tables may differ more.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from fsjax.auto.rankers import elimination, filters, greedy, lasso, trees
 
 
 def expected_seconds(name: str, rows: int, columns: int, outputs: int, effort: float) -> float:
-    """CPU seconds of a simple selector on one core, about.
+    """Approximate CPU seconds of a simple selector on one core.
 
     Args:
       name: of :data:`fsjax.auto.rankers.SIMPLE`.
-      rows, columns: of the training rows.
+      rows, columns: shape of the training rows.
       outputs: classes, or columns of the target.
       effort: in (0, 1].
     """
@@ -44,7 +44,7 @@ def _l1(rows: int, columns: int, outputs: int, effort: float) -> float:
 
 
 def _greedy(rows: int, columns: int, effort: float) -> float:
-    """Values that the steps of a greedy selector go through."""
+    """Number of values that the steps of a greedy selector read."""
     seen = min(rows, greedy.ROWS)
     steps = min(columns, max(greedy.LEAST_STEPS, greedy.STEPS * effort))
     return steps * min(seen * columns, greedy.VALUES)
@@ -66,7 +66,7 @@ def _rfe(rows: int, columns: int, outputs: int, effort: float) -> float:
     ridge = 0.01 + 1.5e-10 * min(seen, columns) * min(seen * columns, elimination.VALUES)
     machine = 0.0
     if columns < seen:
-        # What takes longest is the support vector machine of classes.
+        # Most of the time goes to the support vector machine for classes.
         seen = min(seen, elimination.MACHINE_ROWS * effort)
         machine = 0.03 + 7e-7 * outputs * seen * columns * max(effort, 0.2)
     return max(ridge, machine)

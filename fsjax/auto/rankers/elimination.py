@@ -1,4 +1,4 @@
-"""Recursive elimination of columns by the weights of a linear model."""
+"""Recursive feature elimination by the weights of a linear model."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from fsjax.auto.rankers.ranking import scores_of_order
 from fsjax.auto.rankers.target_columns import standard_targets
 from fsjax.tasks import TABLE
 
-#: Rows, and values of the dense table, at full effort; rows of the support vector machine, which
-#: has no closed form.
+#: Most rows and values of the dense table at full effort, and most rows of the support vector
+#: machine, which has no closed form.
 ROWS, VALUES, MACHINE_ROWS = 3_000, 4_000_000, 1_000
 
-#: Share of the columns that a step eliminates: while there are more than :data:`_MANY`, and below.
+#: Share of the columns that a step eliminates: with more than :data:`_MANY`, and with fewer.
 _MANY, _LARGE_SHARE, _SHARE = 500, 0.5, 0.1
 
-#: Ridge of standardised columns, where they are more than the rows, and where they are fewer.
+#: Ridge for standardised columns: if there are at least as many columns as rows, and otherwise.
 _WIDE_RIDGE, _RIDGE = 10.0, 1.0
 
-#: Iterations of the support vector machine; its order of columns settles long before its optimum.
+#: Iterations of the support vector machine; the order of columns settles long before it converges.
 _ITERATIONS = 300
 
 
 def rfe(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
-    """Recursive feature elimination (Guyon et al. 2002): the least weight leaves, then refit.
+    """Recursive feature elimination (Guyon et al. 2002): drops the smallest weights and refits.
 
-    Classes have a linear support vector machine where rows are more than columns. Otherwise, and
-    for numbers, the model is ridge regression of all targets, classes as indicators: a support
-    vector machine with squared errors (Suykens and Vandewalle 1999), which has a closed form in the
-    rows or in the columns, whichever are fewer.
+    For classes the model is a linear support vector machine if there are more rows than columns.
+    Otherwise, and for numbers, it is ridge regression of all targets, classes as indicators: a
+    support vector machine with squared errors (Suykens and Vandewalle 1999), which has a closed
+    form in the rows or in the columns, whichever are fewer.
     """
     rows = fewer_rows(part, task, int(ROWS * effort), seed)
     relevance = univariate(rows, task, seed)

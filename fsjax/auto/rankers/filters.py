@@ -1,4 +1,4 @@
-"""Selectors that look at each column by itself, or at nothing."""
+"""Selectors that score each column by itself, and the random baseline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fsjax.auto.rankers.parts import Part
 from fsjax.auto.rankers.ranking import LEFT_OUT
 from fsjax.auto.rankers.target_columns import targets
 
-#: Rows at full effort.
+#: Most rows at full effort.
 ROWS = 100_000
 
 
@@ -26,7 +26,7 @@ def univariate(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndar
     ]
     if not statistics:
         return np.zeros(part.X.shape[1])
-    # The statistic of a column that determines the target is the largest number there is.
+    # The statistic of a column that determines the target is the largest float.
     with np.errstate(over="ignore"):
         return np.mean(statistics, axis=0)
 
@@ -35,10 +35,10 @@ def _f_statistic(X: np.ndarray, y: np.ndarray, task: str) -> np.ndarray:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # constant columns
         statistic = (f_classif if task == "classification" else f_regression)(X, y)[0]
-    # Rounding can leave less than no variation within classes, where there is none.
+    # Without variation within classes, rounding errors can make the statistic negative.
     return np.where(np.isnan(statistic), LEFT_OUT, np.abs(statistic))
 
 
 def random(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
-    """Chance: scores that have nothing to do with the data."""
+    """Random scores, independent of the data."""
     return np.random.default_rng(seed).random((part.X.shape[1],))

@@ -1,4 +1,4 @@
-"""Selectors that add one column at a time: relevance against redundancy, and forward selection."""
+"""Selectors that add one column at a time: mRMR and forward selection."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from fsjax.auto.rankers.parts import Part
 from fsjax.auto.rankers.ranking import LEFT_OUT, scores_of_order
 from fsjax.auto.rankers.target_columns import standard_targets
 
-#: Columns that are added one by one, rows, and values of the dense table, at full effort.
+#: Columns that are added one by one at full effort and at least, most rows, and most values of the
+#: dense table.
 STEPS, LEAST_STEPS, ROWS, VALUES = 300, 30, 10_000, 4_000_000
 
-#: Columns of a pass of forward selection.
+#: Most columns that a pass of forward selection adds.
 _PASS = 8
 
-#: Least mean absolute correlation, below which redundancy does not matter.
+#: Mean absolute correlation below which redundancy does not matter.
 _LEAST_CORRELATION = 1e-3
 
 
 def mrmr(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     """Minimum redundancy, maximum relevance (Ding and Peng 2005), their quotient "FCQ".
 
-    Each step adds the column whose F statistic is the largest in relation to its mean absolute
-    correlation with the columns before it.
+    Each step adds the column with the largest ratio of its F statistic to its mean absolute
+    correlation with the columns added before.
     """
     rows = fewer_rows(part, task, ROWS, seed)
     relevance = univariate(rows, task, seed)
@@ -47,7 +48,7 @@ def forward(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray
     """Forward selection for linear regression of all targets at once, classes as indicators.
 
     Each step adds the column that reduces the squared error most (orthogonal least squares; Chen,
-    Cowan and Grant 1991). A pass ends before the columns fit noise, and the next pass starts anew
+    Cowan and Grant 1991). A pass ends before the columns fit noise, and the next pass starts again
     with the columns that are left.
     """
     rows = fewer_rows(part, task, ROWS, seed)
@@ -66,7 +67,7 @@ def forward(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray
 
 
 def _forward_pass(X: np.ndarray, Y: np.ndarray, free: np.ndarray, most: int) -> list[int]:
-    """Columns that one pass adds, in order.
+    """The columns that one pass adds, in order.
 
     Args:
       X: ``(n, d)`` standardised.
@@ -75,7 +76,7 @@ def _forward_pass(X: np.ndarray, Y: np.ndarray, free: np.ndarray, most: int) -> 
       most: number of columns.
     """
     residual, cross = Y.copy(), X.T @ Y
-    # Squared lengths of the columns beyond what is explained by those added before.
+    # Squared lengths of the parts of the columns that are orthogonal to those added before.
     lengths = np.full(X.shape[1], float(len(X)))
     basis = np.zeros((len(X), most))
     added: list[int] = []

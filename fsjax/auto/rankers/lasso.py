@@ -14,17 +14,17 @@ from fsjax.auto.rankers.target_columns import standard_targets
 from fsjax.tables.base import as_table
 from fsjax.tables.columns import FEW, Columns, by_column
 
-#: Points of the path, and the weakest penalty as a share of the strongest.
+#: Points of the path at full effort and at least, and the ratio of its last penalty to its first.
 _POINTS, _LEAST_POINTS, _END = 40, 8, 0.02
 
-#: Rows, and values of a dense table, at full effort.
+#: Most rows, and most values of a dense table, at full effort.
 ROWS, VALUES = 50_000, 20_000_000
 
 
 def l1(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
-    """Absolute coefficient, the mean over a path of Lasso from the strongest penalty down.
+    """Mean absolute coefficients over a Lasso path, from the strongest penalty down.
 
-    Classes are regressed one against the rest on their indicators, and their coefficients added.
+    Classes are regressed as indicators, one against the rest, and their coefficients are added.
     """
     num_columns = part.X.shape[1]
     most = ROWS if as_table(part.X).sparse else min(ROWS, VALUES // num_columns)
@@ -53,10 +53,10 @@ def _path(X: np.ndarray, y: np.ndarray, gram: np.ndarray, points: int) -> np.nda
 
 
 def _wide_path(X: Columns, y: np.ndarray, points: int) -> np.ndarray:
-    """The same of many columns, sparse ones centred within; it ends where too many take part.
+    """Mean absolute coefficients ``(D,)`` of many columns; the path ends when too many are active.
 
-    The solver sees the columns of the sequential strong rule (Tibshirani et al. 2012), and those
-    that this rule left out wrongly.
+    The solver sees the columns that the sequential strong rule keeps (Tibshirani et al. 2012), and
+    those that this rule left out wrongly. Sparse columns are centred within the solver.
     """
     rows, mean = X.shape[0], np.asarray(X.mean(axis=0)).ravel()
     coefficients, total, done = np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0
@@ -68,15 +68,15 @@ def _wide_path(X: Columns, y: np.ndarray, points: int) -> np.ndarray:
         seen = (slope >= 2 * weaker - penalty) | (coefficients != 0)
         penalty, missed = weaker, seen
         while missed.any():
-            some = X[:, seen]
+            screened = X[:, seen]
             centring = {}
             if not isinstance(X, np.ndarray):
-                centring = {"X_offset": mean[seen], "X_scale": np.ones(some.shape[1])}
+                centring = {"X_offset": mean[seen], "X_scale": np.ones(screened.shape[1])}
             solution = lasso_path(
-                some, y, alphas=[penalty], coef_init=coefficients[seen], **centring
+                screened, y, alphas=[penalty], coef_init=coefficients[seen], **centring
             )
             coefficients[seen] = solution[1][:, 0]
-            residual = y - some @ coefficients[seen]
+            residual = y - screened @ coefficients[seen]
             slope = np.abs(X.T @ (residual - residual.mean())) / rows
             missed = ~seen & (slope > penalty)
             seen = seen | missed

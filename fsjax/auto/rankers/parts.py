@@ -12,14 +12,14 @@ from fsjax.tables.columns import Columns, moments, scaled
 
 
 class Part(NamedTuple):
-    """Filled and standardised rows.
+    """Imputed and standardised rows.
 
     Attributes:
-      X: ``(n, D)`` float64, mean 0 and deviation 1 in the training rows (0 where constant there);
+      X: ``(n, D)`` float64, mean 0 and deviation 1 in the training rows (0 if constant there);
         sparse columns have that deviation and are not centred.
       y: ``(n,)`` or ``(n, C)``.
-      raw: the same rows before they were standardised, missing values imputed, for methods with a
-        scaling of their own; None where only X is known.
+      raw: the imputed rows before they were standardised, for methods with a scaling of their own;
+        None if only X is known.
     """
 
     X: Columns
@@ -30,13 +30,14 @@ class Part(NamedTuple):
 def standardise(rows: Columns, *others: Columns) -> tuple[Columns, ...]:
     """Columns ``(n, D)`` with mean 0 and deviation 1 in the first rows, 0 where constant there.
 
-    Sparse ones are divided by their deviation only, and so stay sparse. Constant is what
-    :func:`fsjax.data.constant_columns` calls so.
+    Sparse columns are only divided by their deviation, and so stay sparse. Columns are constant in
+    the sense of :func:`fsjax.data.constant_columns`.
     """
-    lowest, highest = as_table(rows).limits()
+    table = as_table(rows)
+    lowest, highest = table.limits()
     constant = one_value(lowest, highest, np.dtype(np.float64))
-    # Moments are taken in [-1, 1]: squares of 1e-200 vanish, and the mean of 1e13 + v hides v.
-    shift = np.zeros_like(lowest) if as_table(rows).sparse else lowest / 2 + highest / 2
+    # Moments are computed in [-1, 1]: squares of 1e-200 underflow, and 1e13 + v loses digits of v.
+    shift = np.zeros_like(lowest) if table.sparse else lowest / 2 + highest / 2
     reach = np.maximum(highest - shift, shift - lowest)
     reach = np.where(constant | (reach == 0), 1.0, reach)
     mean, deviation = moments(scaled(rows, shift, reach))

@@ -1,4 +1,4 @@
-"""What a selector answers: units (columns, or groups of columns) in order of importance."""
+"""Rankings: units (columns, or groups of columns) in order of importance, and their consensus."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: The score of columns that did not take part: below every other.
+#: Score of columns that did not take part, below all others.
 LEFT_OUT = -np.inf
+
+
+#: Added to each rank by the consensus. The usual 60 suits long lists of documents, where it counts
+#: most to be named by several lists; for the few best of many columns, first places count most.
+_RANK_CONSTANT = 2
 
 
 class Ranking(NamedTuple):
     """Units in order of importance.
 
     Attributes:
-      order: for each size, distinct units, best first; a ranking has one order for all sizes.
+      order: for each size, distinct units, best first; all sizes share one order.
       scores: ``(G,)`` importance of every unit.
     """
 
@@ -24,12 +29,12 @@ class Ranking(NamedTuple):
 
 
 def rank_units(scores: np.ndarray, groups: np.ndarray, sizes: Sequence[int]) -> Ranking:
-    """Units by the best score of their columns; ties go to the first.
+    """Ranks units by the best score of their columns; ties keep the order of the units.
 
     Args:
       scores: ``(D,)`` of the columns, larger is better.
       groups: ``(D,)`` the unit of each column, from 0 to G - 1.
-      sizes: numbers of units that are wanted.
+      sizes: numbers of units to select.
     """
     units = np.full(int(groups.max()) + 1, LEFT_OUT)
     np.maximum.at(units, groups, scores)
@@ -38,7 +43,7 @@ def rank_units(scores: np.ndarray, groups: np.ndarray, sizes: Sequence[int]) -> 
 
 
 def scores_of_order(first: np.ndarray, relevance: np.ndarray) -> np.ndarray:
-    """Scores ``(D,)`` in (0, 1] that fall evenly along an order of the columns.
+    """Scores ``(D,)`` in (0, 1] that decrease evenly along an order of the columns.
 
     Args:
       first: distinct columns, best first.
@@ -50,3 +55,22 @@ def scores_of_order(first: np.ndarray, relevance: np.ndarray) -> np.ndarray:
     order = np.concatenate([first, others[np.argsort(-relevance[others], kind="stable")]])
     scores[order] = 1.0 - np.arange(len(order)) / len(relevance)
     return scores
+
+
+def consensus(
+    orders: Sequence[Sequence[int] | np.ndarray], num_units: int, sizes: Sequence[int]
+) -> Ranking:
+    """Merges rankings by reciprocal rank fusion (Cormack, Clarke and Buettcher 2009).
+
+    A unit scores the sum of ``1 / (2 + rank)`` over the rankings that name it.
+
+    Args:
+      orders: distinct units of each ranking, best first; not all units need to be in a ranking.
+      num_units: G, the number of units; those in no ranking score 0 and come last.
+      sizes: numbers of units to select.
+    """
+    scores = np.zeros(num_units)
+    for order in orders:
+        scores[np.asarray(order, int)] += 1.0 / (_RANK_CONSTANT + np.arange(1, len(order) + 1))
+    merged = np.argsort(-scores, kind="stable")
+    return Ranking({size: merged[:size] for size in sizes}, scores)

@@ -1,4 +1,4 @@
-"""Every kind of target as columns of numbers, which all simple selectors understand."""
+"""Targets of all tasks as columns of numbers, for the simple selectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def targets(y: np.ndarray, task: str, split: bool) -> Sequence[np.ndarray]:
-    """The target as single columns of numbers; classes whole, or ``split`` into indicators.
+    """The target as a list of columns of numbers, classes as they are or ``split`` into indicators.
 
     Counts become their roots, whose variance does not grow with the mean; time and event become
     :func:`martingale_residuals`.
@@ -40,10 +40,10 @@ def standard_targets(y: np.ndarray, task: str) -> np.ndarray:
 
 
 def martingale_residuals(y: np.ndarray) -> np.ndarray:
-    """Events beyond those expected of a row by its time, ``(N,)``, larger for earlier events.
+    """Martingale residuals ``(N,)`` of the model without columns, larger for earlier events.
 
-    Of the model without columns: the event minus the cumulative hazard (Nelson and Aalen) at the
-    time (Therneau, Grambsch and Fleming 1990).
+    The event minus the cumulative hazard (Nelson and Aalen) at its time, which is the number of
+    events beyond those expected (Therneau, Grambsch and Fleming 1990).
 
     Args:
       y: ``(N, 2)`` time and event.

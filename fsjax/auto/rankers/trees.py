@@ -1,4 +1,4 @@
-"""Selectors made of extremely randomised trees: their importance, and Boruta's test of it."""
+"""Selectors by extremely randomised trees: their importance, and Boruta's shadow test."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from fsjax.auto.rankers.target_columns import targets
 from fsjax.tables.base import as_table
 from fsjax.tables.columns import Columns, by_column
 
-#: Trees of a forest, and rows that it sees.
+#: Trees of a forest at full effort and at least, and most rows.
 TREES, LEAST_TREES, ROWS = 300, 20, 10_000
 
-#: Rounds of the shadow test, trees of a round, and rows and columns that they see.
+#: Rounds of the shadow test at full effort and at least, trees of a round, most rows and columns.
 ROUNDS, LEAST_ROUNDS, ROUND_TREES, SHADOW_ROWS, SHADOW_COLUMNS = 12, 3, 25, 2_500, 400
 
 
 def forest(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
-    """Decrease of impurity by each column in a forest of extremely randomised trees."""
+    """Decrease in impurity by each column in a forest of extremely randomised trees."""
     rows = fewer_rows(part, task, ROWS, seed)
     X = by_column(rows.X.astype(np.float32)) if as_table(rows.X).sparse else rows.X
     return _importances(X, rows.y, task, max(LEAST_TREES, round(TREES * effort)), seed)
@@ -29,9 +29,9 @@ def forest(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
 def shadow(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     """How often a column is more important than all permuted copies (Kursa and Rudnicki 2010).
 
-    Each round permutes the columns anew and grows a forest on both; ties go to the larger mean
-    importance. Only the columns of the largest importance in a forest, and those of the largest F
-    statistic, take part; the others follow, by importance.
+    Each round permutes the columns again and grows a forest on columns and copies; ties are broken
+    by mean importance. Only the columns with the largest importance in a forest or the largest F
+    statistic take part; the others follow, by importance.
     """
     rows = fewer_rows(part, task, SHADOW_ROWS, seed)
     rounds = max(LEAST_ROUNDS, round(ROUNDS * effort))
@@ -44,9 +44,9 @@ def shadow(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     for number in range(rounds):
         both = np.hstack([real, rng.permuted(real, axis=0)])
         shares = _importances(both, screened.y, task, ROUND_TREES, seed + number)
-        of_columns, of_shadows = np.split(shares, 2)
-        hits += of_columns > of_shadows.max()
-        total += of_columns
+        column_shares, shadow_shares = np.split(shares, 2)
+        hits += column_shares > shadow_shares.max()
+        total += column_shares
     scores = _share_of_rank(importance) - 1.0
     # A mean importance counts less than a hit.
     scores[screened.columns] = hits + total / (2 * total.max() or 1.0)
