@@ -27,8 +27,8 @@ PICTURE = ROOT / "docs" / "pictures" / "architecture.png"
 Graph = Mapping[str, set[str]]
 
 #: Inches: width of a character and of the rest of a box, height of a box, between floors, between
-#: boxes, width of the picture. An arrow that passes a floor takes a little room on it.
-CHARACTER, MARGIN, HEIGHT, FLOOR, SPACE, WIDTH = 0.078, 0.16, 0.27, 0.82, 0.14, 9.0
+#: boxes, width of the picture at most. An arrow that passes a floor takes a little room on it.
+CHARACTER, MARGIN, HEIGHT, FLOOR, SPACE, WIDTH = 0.078, 0.16, 0.27, 0.74, 0.14, 9.0
 PASSING = 0.05
 
 #: Of folders, of modules beside them, and of arrows.
@@ -199,9 +199,11 @@ def draw(graph: Graph, folders: Sequence[str]) -> Figure:
     arrows = without_shortcuts(graph)
     layout = Layout(arrows, floor)
     height = FLOOR * len(layout.rows)
-    figure = Figure(figsize=(WIDTH, height), dpi=200, facecolor="white")
+    left = min(layout.x[part] - width(part) / 2 for part in graph) - SPACE
+    right = max(layout.x[part] + width(part) / 2 for part in graph) + SPACE
+    figure = Figure(figsize=(right - left, height), dpi=200, facecolor="white")
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(-WIDTH / 2 - 0.1, WIDTH / 2 + 0.1), ylim=(-FLOOR / 2, height - FLOOR / 2))
+    axes.set(xlim=(left, right), ylim=(-FLOOR / 2, height - FLOOR / 2))
     axes.set_axis_off()
     for part, targets in arrows.items():
         for target in targets:

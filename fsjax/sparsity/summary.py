@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fsjax.errors import ConfigError
+from fsjax.extras import require
 from fsjax.sparsity.linear_maps import LinearMap, linear_maps
 from fsjax.sparsity.masks import Where, is_kernel, named_leaves
 from fsjax.sparsity.tiles import tile_of
@@ -131,6 +132,7 @@ def mask_figure(masks: PyTree, where: Where = is_kernel) -> Figure:
 
     Positions of a convolution lie below one another, one block of inputs each.
     """
+    require("matplotlib", "mask_figure")
     from matplotlib.figure import Figure
 
     leaves = {path: np.asarray(mask) for path, mask in named_leaves(masks, where).items()}
