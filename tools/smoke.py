@@ -32,7 +32,10 @@ def main() -> None:
     start = time.perf_counter()
     for check in (installed, pipeline, saved_files, sparse_training, pictures, command):
         check()
-        print(f"{time.perf_counter() - start:5.1f} s  {check.__name__.replace('_', ' ')}: passed")
+        print(
+            f"{time.perf_counter() - start:5.1f} s  {check.__name__.replace('_', ' ')}: passed",
+            flush=True,
+        )
 
 
 def installed() -> None:
