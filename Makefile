@@ -32,7 +32,7 @@ FAST_COMPILE := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters
 
 test: $(STAMP)
 	XLA_FLAGS="$(FAST_COMPILE) $$XLA_FLAGS" \
-	  $(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
+	  $(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal --cov
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow

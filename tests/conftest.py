@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Final
 
 import jax
 import pytest
@@ -23,6 +26,50 @@ os.environ["FSJAX_CACHE"] = str(Path(__file__).parents[1] / ".pytest_cache")
 fsjax.use_compilation_cache()
 # A key that is used twice is an error, also inside compiled code.
 jax.config.update("jax_debug_key_reuse", True)
+
+#: Tests of the launchers, the tools and the pages, and long ones that repeat what others run in
+#: small. Coverage pauses in them, as measuring makes Python slower by half.
+UNMEASURED: Final = (
+    "engine/test_equality.py",
+    "engine/test_lowering.py",
+    "estimators/test_estimator_checks.py",
+    "experiments",
+    "methods/test_digits.py",
+    "test_campaign.py",
+    "test_docs.py",
+    "test_examples.py",
+    "test_fuzz_tool.py",
+    "test_old_files.py",
+    "test_readme.py",
+)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Runs a test, with coverage paused where the test is not to be measured."""
+    place = item.path.relative_to(Path(__file__).parent)
+    unmeasured = any(place.is_relative_to(other) for other in UNMEASURED)
+    with paused_coverage() if unmeasured else contextlib.nullcontext():
+        return (yield)
+
+
+@contextlib.contextmanager
+def paused_coverage() -> Iterator[None]:
+    """Measures no coverage, here and in processes that start meanwhile."""
+    module = sys.modules.get("coverage")
+    paused = []
+    # A worker of pytest-xdist has two: its own, and the one that measures it as a process.
+    while module and (current := module.Coverage.current()):
+        current.stop()
+        paused.append(current)
+    configuration = os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
+    try:
+        yield
+    finally:
+        if configuration is not None:
+            os.environ["COVERAGE_PROCESS_CONFIG"] = configuration
+        for coverage in reversed(paused):
+            coverage.start()
 
 
 def pytest_collection_finish() -> None:

@@ -1,4 +1,7 @@
-"""A method in a file of one's own has everything that the library's methods have."""
+"""A method in a file of one's own has everything that the library's methods have.
+
+Covers ``fsjax.arguments``, ``fsjax.estimators.registration``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The package as a whole: what its import brings in, and what is found in it."""
+"""The package as a whole: what its import brings in, and what is found in it.
+
+Covers ``fsjax.environment.matplotlib_backend``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a type checker says of a user's file: misspelt arguments are errors, right calls are not."""
+"""What a type checker says of a user's file: misspelt arguments are errors, right calls are not.
+
+Covers ``fsjax.typing``.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from fsjax.errors import unknown_attribute
 from fsjax.sparsity import drop, grow, schedules, structures
+from fsjax.sparsity.grow import path_scores
 from fsjax.sparsity.hier_prox import hier_prox
 from fsjax.sparsity.kth import kth_smallest, largest, random_subset, smallest
 from fsjax.sparsity.masks import (
@@ -14,9 +15,11 @@ from fsjax.sparsity.masks import (
     erdos_renyi_density_counts,
     init_masks,
     is_kernel,
+    pack,
     random_mask,
     sparsity,
     uniform_counts,
+    unpack,
 )
 from fsjax.sparsity.named_recipes import (
     cht,
@@ -42,8 +45,6 @@ from fsjax.sparsity.optimizer import (
     sparse,
     with_masks,
 )
-from fsjax.sparsity.packing import pack, unpack
-from fsjax.sparsity.paths import path_scores
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.schedules import one_shot, periodic, polynomial
 from fsjax.sparsity.structures import block, channel, fan_in, n_of_m, unstructured

@@ -1,4 +1,4 @@
-"""Drop rules: which active connections go. Most return scores, of which the lowest go.
+"""Drop rules: which active connections to remove. Most return scores, and the lowest go.
 
 See :mod:`fsjax.sparsity.topology` for what a rule may return.
 """

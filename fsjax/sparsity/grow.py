@@ -1,7 +1,7 @@
-"""Grow rules: which connections come. Most return scores, of which the highest come.
+"""Grow rules: which connections to add. Most return scores, and the highest are added.
 
-See :mod:`fsjax.sparsity.topology` for what a rule may return. Unless said otherwise, a connection
-that was just dropped may come back at once; it then keeps its weight.
+See :mod:`fsjax.sparsity.topology` for what a rule may return. Unless stated otherwise, a connection
+that was just dropped may be added again in the same change; it then keeps its weight.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.sparsity.kth import largest, ordered_bits, random_order, random_subset
-from fsjax.sparsity.paths import path_scores
 from fsjax.sparsity.topology import (
     GrowRule,
     Layer,
@@ -77,6 +76,37 @@ def dissimilar_or_random(layer: Layer, dropped: Array, key: Array) -> Array:
     return similar_or_random(layer._replace(similarity=-layer.needed("similarity")), dropped, key)
 
 
+def path_scores(mask: Array) -> Array:
+    """How well paths of three connections join the two neurons of every connection.
+
+    A path from input i to output o runs through a neighbour z of o on the side of i, or of i on
+    the side of o. With ``n`` neurons that i and z both are connected to, it counts
+    ``(1 + n) / (1 + e)``, where ``e`` are the other connections of z, but for that to o: paths
+    inside a community count more than paths through a neuron that leads everywhere.
+
+    This is CH2-L3 in its node-based form (Zhang et al., "Brain network science modelling of sparse
+    neural networks enables Transformers and LLMs to perform as fully connected", NeurIPS 2025). It
+    looks at the topology alone.
+
+    Args:
+      mask: bool ``(..., O)``, the active connections; axes before the last count as inputs.
+
+    Returns:
+      float32 in the shape of the mask, at least 0; 0 where no such path exists.
+    """
+    links = mask.reshape(-1, mask.shape[-1]).astype(jnp.float32)
+    return (_paths_through_inputs(links) + _paths_through_inputs(links.T).T).reshape(mask.shape)
+
+
+def _paths_through_inputs(links: Array) -> Array:
+    """Sums ``(I, O)`` over the neurons z of the first axis that lead to an output."""
+    shared = links @ links.T
+    other = jnp.maximum(jnp.sum(links, axis=1) - shared - 1.0, 0.0)
+    # (1 + i) / (1 + e) for neurons with a common neighbour.
+    weight = jnp.where(shared > 0, (1.0 + shared) / (1.0 + other), 0.0)
+    return weight @ links
+
+
 def short_paths(layer: Layer, dropped: Array, key: Array) -> Array:
     """The missing connections with most short paths in the topology that is left (CHT)."""
     scores = path_scores(layer.mask & ~dropped)
@@ -86,7 +116,7 @@ def short_paths(layer: Layer, dropped: Array, key: Array) -> Array:
 
 
 def sampled_short_paths(layer: Layer, dropped: Array, key: Array) -> Array:
-    """As :func:`short_paths`, drawn with probabilities proportional to the scores (CHTs)."""
+    """Draws connections with probabilities proportional to the scores of short paths (CHTs)."""
     scores = path_scores(layer.mask & ~dropped)
     # The largest of log score plus Gumbel noise are a sample without replacement.
     return jnp.log(jnp.maximum(scores, 1e-9)) + jax.random.gumbel(key, scores.shape)

@@ -1,4 +1,4 @@
-"""Boolean masks over parameters: how many connections a layer gets, where, and what they mean.
+"""Boolean masks over parameters: counts of connections, random masks, and masks as bits.
 
 A mask tree has the structure of the parameters; leaves that are never masked are all true.
 """
@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 
 import jax
 import jax.numpy as jnp
+from flax import struct
 from jax import Array
 
 from fsjax.arguments import Fraction, Positive, check
@@ -28,7 +29,7 @@ Counts = Callable[[list[tuple[int, ...]]], list[int]]
 
 
 def is_kernel(path: tuple[str, ...], leaf: Array) -> bool:
-    """The usual choice of what is masked: arrays of two or more dimensions but biases."""
+    """Chooses arrays of two or more dimensions, except biases; the default of ``where``."""
     return jnp.ndim(leaf) >= 2 and "bias" not in path[-2:]
 
 
@@ -199,3 +200,37 @@ def _names(path: tuple) -> tuple[str, ...]:
 
 def _whole(count: float, shape: Sequence[int]) -> int:
     return min(max(round(count), 1), math.prod(shape))
+
+
+class PackedMask(struct.PyTreeNode):
+    """A mask stored as one bit for each connection, in place of JAX's byte.
+
+    Attributes:
+      bits: ``(ceil(n / 8),)`` uint8, eight connections each, the first in the highest bit.
+      shape: of the mask, of n connections.
+    """
+
+    bits: Array
+    shape: tuple[int, ...] = struct.field(pytree_node=False)
+
+
+def pack(masks: PyTree) -> PyTree:
+    """A tree of bool arrays with a :class:`PackedMask` in place of each."""
+    return jax.tree.map(lambda mask: PackedMask(jnp.packbits(mask.reshape(-1)), mask.shape), masks)
+
+
+def unpack(masks: PyTree) -> PyTree:
+    """The inverse of :func:`pack`; bool arrays stay."""
+    return jax.tree.map(
+        lambda mask: _unpacked(mask) if is_packed(mask) else mask, masks, is_leaf=is_packed
+    )
+
+
+def is_packed(node: object) -> bool:
+    """Whether a node of a tree is a packed mask."""
+    return isinstance(node, PackedMask)
+
+
+def _unpacked(mask: PackedMask) -> Array:
+    bits = jnp.unpackbits(mask.bits, count=math.prod(mask.shape))
+    return bits.astype(bool).reshape(mask.shape)

@@ -1,12 +1,12 @@
-"""Any network made sparse with any Optax optimiser: a wrapper around the optimiser.
+"""Trains any network sparsely: a wrapper around any Optax optimiser.
 
     tx = sparsity.sparse(optax.adam(1e-3), sparsity.rigl(0.1, every=100), jax.random.key(0))
     opt_state = tx.init(params)
     params = sparsity.mask_params(params, opt_state)
 
 The training loop stays as it is: ``tx.update`` and ``optax.apply_updates`` keep inactive weights
-at exactly 0 and change the connections when it is time. Jit the training step, as always; without,
-JAX compiles the change of connections anew in every call. ``examples/sparse_cnn.py`` is complete.
+at exactly 0 and change the connections at the scheduled steps. Jit the training step; otherwise JAX
+recompiles the change of connections in every call. ``examples/sparse_cnn.py`` is a full example.
 """
 
 from __future__ import annotations
@@ -21,19 +21,31 @@ from jax import Array
 
 from fsjax.errors import ConfigError
 from fsjax.sparsity import grow
-from fsjax.sparsity.masks import Where, apply_masks, is_kernel, named_leaves
-from fsjax.sparsity.packing import is_packed, pack, unpack
+from fsjax.sparsity.masks import (
+    Where,
+    apply_masks,
+    is_kernel,
+    is_packed,
+    named_leaves,
+    pack,
+    unpack,
+)
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.topology import (
     Changed,
     Layer,
-    cond_with_key,
     keep_moments,
     layers_of,
     needs_of,
     rule_name,
 )
-from fsjax.sparsity.trees import is_output_first, outputs_first, outputs_last, path_name
+from fsjax.sparsity.trees import (
+    is_output_first,
+    outputs_first,
+    outputs_last,
+    path_name,
+    with_leaves,
+)
 from fsjax.typing import PyTree
 
 #: From a tree to the same tree with its kernels turned.
@@ -45,10 +57,10 @@ class SparseState(NamedTuple):
 
     Attributes:
       step: int32, calls of ``update`` so far.
-      key: PRNG key of the changes; it stays, as every step folds in its number.
+      key: PRNG key of the changes; constant, as every step folds in its number.
       masks: bool arrays in the structure of the parameters, all true where nothing is masked; or
-        their bits, if this was asked for. :func:`masks_of` gives bool arrays in any case.
-      inner: state of the wrapped optimiser, of its initial value at inactive connections.
+        packed bits, with ``packed_masks``. :func:`masks_of` returns bool arrays in both cases.
+      inner: state of the wrapped optimiser, with its initial value at inactive connections.
       momentum: running mean of the gradients in the structure of the parameters, where a rule
         needs it, else ``None``.
     """
@@ -69,17 +81,17 @@ def sparse(
     output_first: bool | None = None,
     packed_masks: bool = False,
 ) -> optax.GradientTransformationExtraArgs:
-    """Wraps an optimiser so that the network is sparse and stays so.
+    """Wraps an optimiser so that it keeps the network sparse.
 
-    The inner optimiser sees gradients that are 0 at inactive connections. The returned updates
-    are such that ``optax.apply_updates`` gives exactly 0 there and exactly the initial value at
-    new connections, so nothing may come after this wrapper: put clipping or weight decay inside.
-    Gradients must be those of the plain loss, without masks in the forward pass, as growth by
-    gradient looks at inactive connections too.
+    The inner optimiser sees gradients that are 0 at inactive connections. Applying the returned
+    updates with ``optax.apply_updates`` gives exactly 0 there and exactly the initial value at new
+    connections. Nothing may therefore follow this wrapper: put clipping and weight decay inside.
+    Pass gradients of the plain loss, without masks in the forward pass, because growth by gradient
+    also looks at inactive connections.
 
-    A change resets what the optimiser remembers of new and of removed connections; one that is
-    dropped and grown again at once keeps its weight and moments. In RigL, where the change
-    replaces the gradient step, schedules inside ``inner`` do not advance at this step.
+    A change resets the optimiser's moments of new and of removed connections; a connection that is
+    dropped and grown again in the same change keeps its weight and moments. In RigL the change
+    replaces the gradient step, so schedules inside ``inner`` do not advance at that step.
 
     ``update`` takes, for rules that look at them, ``similarity``, ``importance``,
     ``hessian_gradient`` (trees with an array at the path of each masked leaf; other leaves are
@@ -155,62 +167,79 @@ def sparse(
                 lambda mask, move, p: jnp.where(mask, move, -p), masks, moves, params
             ), after
 
+        moves, after = train()
         if recipe.drop is None:
-            moves, after = train()
             return moves, SparseState(step, state.key, state.masks, after, mean)
 
         turn, back = to_last(params)
         leaves = chosen(params, where)
-        fields = {
-            "gradient": turn(gradients),
-            "similarity": turn(similarity),
-            "importance": turn(importance),
-            "hessian_gradient": turn(hessian_gradient),
-            "momentum": turn(mean),
-        }
-        turned = turn(masks)
-        for name, layer in layers_of(turn(params), turned, leaves, search=search, **fields).items():
-            _check_layer(recipe, layer, name)
+        masked_leaves = named_leaves(masks, leaves)
+        # Raw words: JAX's check of key reuse refuses keys in a cond with a batched predicate.
+        words = jax.random.key_data(state.key)
+        from_zero = recipe.grow_init is jax.nn.initializers.zeros
 
-        if recipe.replaces_step:
-            # A step may change types, for example with gradients more precise than parameters.
-            moved, stepped = jax.eval_shape(train)
-            moves = jax.tree.map(jnp.zeros_like, moved)
-            after = jax.tree.map(
-                lambda leaf, like: leaf if leaf.dtype == like.dtype else leaf.astype(like.dtype),
-                state.inner,
-                stepped,
-            )
-        else:
-            moves, after = train()
-
-        def unchanged(_: Array) -> tuple[PyTree, optax.OptState, PyTree]:
-            return *(train() if recipe.replaces_step else (moves, after)), masks
-
-        def rewired(key: Array) -> tuple[PyTree, optax.OptState, PyTree]:
-            weights = optax.apply_updates(params, moves)
+        # lax.cond copies what its branches return, at every step. The branches therefore return
+        # only the masks (and initial weights other than 0); the rest follows from the masks below,
+        # where XLA fuses it with the optimiser's step. The branch computes that step again, so
+        # that it need not be stored.
+        def rewired() -> tuple[dict[str, Array], PyTree]:
+            key = jax.random.wrap_key_data(words, impl=jax.random.key_impl(state.key))
+            key = jax.random.fold_in(key, step)
+            weights = params
+            if recipe.straight_through:  # Usually at every step: no second computation.
+                weights = optax.apply_updates(params, moves)
+            elif not recipe.replaces_step:
+                weights = optax.apply_updates(params, train()[0])
             if not recipe.straight_through:
                 weights = apply_masks(weights, masks)
-            weights = turn(weights)
-            layers = layers_of(weights, turned, leaves, search=search, **fields)
-            changed = Changed(*map(back, recipe.change(weights, turned, layers, key, step)))
-            if recipe.straight_through:
-                return moves, after, changed.masks
-            # p + (q - p) is exactly q where p or q is 0.
-            to_changed = jax.tree.map(
-                lambda kept, u, q, p: jnp.where(kept, u, q - p).astype(u.dtype),
-                changed.kept,
-                moves,
-                changed.params,
-                params,
+            weights, turned = turn(weights), turn(masks)
+            layers = layers_of(
+                weights,
+                turned,
+                leaves,
+                search=search,
+                gradient=turn(gradients),
+                similarity=turn(similarity),
+                importance=turn(importance),
+                hessian_gradient=turn(hessian_gradient),
+                momentum=turn(mean),
             )
-            return to_changed, keep_moments(inner, after, changed), changed.masks
+            for name, layer in layers.items():
+                _check_layer(recipe, layer, name)
+            changed = recipe.change(weights, turned, layers, key, step)
+            new_masks = named_leaves(back(changed.masks), leaves)
+            return new_masks, None if from_zero else back(changed.params)
+
+        def unchanged() -> tuple[dict[str, Array], PyTree]:
+            return masked_leaves, None if from_zero else jax.tree.map(jnp.zeros_like, params)
 
         due = recipe.is_due(step)
-        key = jax.random.fold_in(state.key, step)
-        moves_now, inner_now, masks_now = cond_with_key(due, rewired, unchanged, key)
-        kept = pack(masks_now) if packed_masks else masks_now
-        return moves_now, SparseState(step, state.key, kept, inner_now, mean)
+        new_masks, initial = jax.lax.cond(due, rewired, unchanged)
+        masks_now = with_leaves(masks, new_masks)
+        if not recipe.straight_through:
+            if recipe.replaces_step:
+                moves = jax.tree.map(lambda move: jnp.where(due, 0, move), moves)
+                # A step may change types, for example with gradients more precise than parameters.
+                after = jax.tree.map(
+                    lambda old, new: jnp.where(
+                        due, old if old.dtype == new.dtype else old.astype(new.dtype), new
+                    ),
+                    *(state.inner, after),
+                )
+            kept = jax.tree.map(jnp.logical_and, masks, masks_now)
+            # p + (q - p) is exactly q where p or q is 0.
+            moves = jax.tree.map(
+                lambda keep, move, p, q=0: jnp.where(keep, move, q - p).astype(move.dtype),
+                *(kept, moves, params, *([] if from_zero else [initial])),
+            )
+            reset = Changed(
+                optax.apply_updates(params, moves),
+                masks_now,
+                jax.tree.map(lambda keep: keep | ~due, kept),
+            )
+            after = keep_moments(inner, after, reset)
+        stored = pack(masks_now) if packed_masks else masks_now
+        return moves, SparseState(step, state.key, stored, after, mean)
 
     return optax.GradientTransformationExtraArgs(init, update)
 
@@ -292,7 +321,7 @@ def with_masks(
 
 
 def chosen(params: PyTree, where: Where) -> Where:
-    """The path filter with what it says of these parameters, for trees of turned kernels."""
+    """A path filter that chooses the same parameters in trees of transposed kernels."""
     names = frozenset(named_leaves(params, where))
     return lambda path, leaf: "/".join(path) in names
 
@@ -302,7 +331,7 @@ def _as_it_is(tree: PyTree) -> PyTree:
 
 
 def _sharded_like(mask: Array, leaf: Array) -> Array:
-    """A mask on the devices that its parameter is spread over; inside jit, JAX does this."""
+    """Puts a mask on the devices of its parameter; inside jit, JAX does this."""
     if isinstance(mask, jax.core.Tracer) or isinstance(leaf, jax.core.Tracer):
         return mask
     spread = isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1

@@ -1,4 +1,4 @@
-"""Pruning: the connections with the lowest scores go until as many are left as a schedule says."""
+"""Pruning: removes the connections with the lowest scores down to the scheduled number."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def pruned(
     structure: Structure | None = None,
     scope: Scope = "layer",
 ) -> dict[str, Array]:
-    """New masks in which the connections with the highest scores are left.
+    """Returns masks of the connections with the highest scores.
 
     Args:
-      layers: by path; connections that their masks lack stay away.
+      layers: by path; inactive connections stay inactive.
       rule: drop rule that returns scores.
       counts: how many units of each group of a layer are left, at most as many as are active; may
         be traced. With ``scope="global"`` only their sum matters.

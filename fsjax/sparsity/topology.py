@@ -1,10 +1,10 @@
-"""One change of the topology: a drop rule takes connections away, a grow rule adds as many.
+"""One change of the topology: a drop rule removes connections, a grow rule adds as many.
 
 Every method of dynamic sparse training is a pair of these rules (``drop.py``, ``grow.py``), and
 this driver changes the connections of all of them: once an epoch, after each step, or inside an
 optimiser (:func:`fsjax.sparsity.sparse`). Without a grow rule the connections become fewer.
 
-A rule says which connections are worth having; :func:`rewire` alone counts. It returns, in the
+A rule ranks or chooses connections; :func:`rewire` decides how many change. A rule returns, in the
 shape of the weights, either
 
 - **scores**, floating point or uint32: the active connections with the lowest scores go, the
@@ -151,8 +151,8 @@ def shrinks(rule: GrowRule | None) -> bool:
 def active_only(rule: Rule) -> Rule:
     """Decorates a drop rule that looks at active connections alone, whatever their arrangement.
 
-    It works on the values of all connections as a vector, too, so that layers without any matrix
-    can be rewired by it. A sum of the weights of each neuron needs the matrix.
+    Such a rule also works on a vector of the values of all connections, so it can rewire layers
+    that store no matrix. A rule that sums the weights of each neuron needs the matrix.
     """
     return marked(rule, "active_only", True)
 
@@ -176,7 +176,7 @@ def _mark_of(rule: Callable | None, name: str, default: Any) -> Any:
 
 
 def choose_dropped(rule: DropRule, layer: Layer, fraction: Array | float, key: Array) -> Array:
-    """The connections that a drop rule takes away: bool, all of them active.
+    """The connections that a drop rule removes: bool, all of them active.
 
     Args:
       rule: drop rule.

@@ -1,4 +1,7 @@
-"""The command ``fsjax select``, mistakes included."""
+"""The command ``fsjax select``, mistakes included.
+
+Covers ``fsjax.version``.
+"""
 
 import json
 import os

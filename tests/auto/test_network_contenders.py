@@ -1,4 +1,7 @@
-"""Methods of the library inside ``fsjax select``: trainings, screening, scaling, contenders."""
+"""Methods of the library inside ``fsjax select``: trainings, screening, scaling, contenders.
+
+Covers ``fsjax.auto.network_training``.
+"""
 
 import numpy as np
 import pytest

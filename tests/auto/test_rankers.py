@@ -1,4 +1,9 @@
-"""The simple selectors: what each must find, on every kind of target and table."""
+"""The simple selectors: what each must find, on every kind of target and table.
+
+Covers ``fsjax.auto.rankers.costs``, ``fsjax.auto.rankers.elimination``,
+``fsjax.auto.rankers.filters``, ``fsjax.auto.rankers.greedy``,
+``fsjax.auto.rankers.ranking``, ``fsjax.auto.rankers.target_columns``, ``fsjax.auto.rankers.trees``.
+"""
 
 import numpy as np
 import pytest

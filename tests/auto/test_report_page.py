@@ -1,4 +1,7 @@
-"""The report of ``fsjax select``: verdict first, charts of both colour schemes, safe files."""
+"""The report of ``fsjax select``: verdict first, charts of both colour schemes, safe files.
+
+Covers ``fsjax.auto.answer_tables``, ``fsjax.auto.statements``, ``fsjax.report.html``.
+"""
 
 import dataclasses
 import datetime

@@ -430,7 +430,7 @@ def test_rare_classes_are_set_aside_and_named():
 def test_noise_by_patient_is_nothing_and_halves_keep_patients_whole(monkeypatch):
     rng = np.random.default_rng(2)
     patients = np.repeat(np.arange(25), 4)
-    X = rng.normal(size=(25, 30))[patients] + 0.05 * rng.normal(size=(100, 30))
+    X = rng.normal(size=(25, 10))[patients] + 0.05 * rng.normal(size=(100, 10))
     y = rng.integers(0, 2, 25)[patients]
     result = fsjax.select(X, y, methods=QUICK, budget=None, row_groups=patients)
     assert not result.better_than_chance
@@ -443,7 +443,7 @@ def test_noise_by_patient_is_nothing_and_halves_keep_patients_whole(monkeypatch)
         return sides
 
     monkeypatch.setattr(stability, "halves", watched)
-    signal = X + 3 * y[:, None] * (np.arange(30) == 4)
+    signal = X + 3 * y[:, None] * (np.arange(10) == 4)
     reference = fsjax.select(signal, y, methods=QUICK, budget=None, row_groups=patients)
     assert reference.better_than_chance and cut and not any(cut)
 

@@ -1,4 +1,8 @@
-"""Numbers, dates and durations as people write them, codes for missing values, tiny variation."""
+"""Numbers, dates and durations as people write them, codes for missing values, tiny variation.
+
+Covers ``fsjax.auto.missing_value_codes``, ``fsjax.readers.written_dates``,
+``fsjax.readers.written_numbers``.
+"""
 
 from __future__ import annotations
 

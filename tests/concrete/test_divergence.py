@@ -1,4 +1,7 @@
-"""GJSD against a NumPy version written from eq. 10, and its bounds."""
+"""GJSD against a NumPy version written from eq. 10, and its bounds.
+
+Covers ``fsjax.concrete.divergence``.
+"""
 
 from __future__ import annotations
 

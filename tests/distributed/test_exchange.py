@@ -1,4 +1,7 @@
-"""What processes tell each other, in real processes; alone, a process gets its own values."""
+"""What processes tell each other, in real processes; alone, a process gets its own values.
+
+Covers ``fsjax.distributed.exchange``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Two and three processes give what one gives, and go on from each other's checkpoints."""
+"""Two and three processes give what one gives, and go on from each other's checkpoints.
+
+Covers ``fsjax.engine.together``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Trainings that end early, start from others, and networks that leave the library."""
+"""Trainings that end early, start from others, and networks that leave the library.
+
+Covers ``fsjax.engine.control``, ``fsjax.engine.export``.
+"""
 
 import os
 import signal

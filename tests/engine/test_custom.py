@@ -1,4 +1,7 @@
-"""Schedules, optimisers and losses of one's own, and what a loss records."""
+"""Schedules, optimisers and losses of one's own, and what a loss records.
+
+Covers ``fsjax.engine.user_function_checks``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``fit`` as a whole: results, seeds, and what it refuses."""
+"""``fit`` as a whole: results, seeds, and what it refuses.
+
+Covers ``fsjax.engine.fit``, ``fsjax.engine.result``.
+"""
 
 from __future__ import annotations
 

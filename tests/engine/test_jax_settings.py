@@ -1,4 +1,7 @@
-"""Settings of JAX that are meant for the user's own code, and processes in which JAX hangs."""
+"""Settings of JAX that are meant for the user's own code, and processes in which JAX hangs.
+
+Covers ``fsjax.environment.jax_settings``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What an author of a method got wrong is said in one sentence, before anything is trained."""
+"""What an author of a method got wrong is said in one sentence, before anything is trained.
+
+Covers ``fsjax.engine.method_checks``.
+"""
 
 from __future__ import annotations
 

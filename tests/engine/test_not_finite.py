@@ -1,4 +1,7 @@
-"""Values and losses that leave the finite numbers are told, wherever they are."""
+"""Values and losses that leave the finite numbers are told, wherever they are.
+
+Covers ``fsjax.engine.value_ranges``.
+"""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,8 @@
-"""``plan``: what a run needs, checked before anything is trained, and its parts one by one."""
+"""``plan``: what a run needs, checked before anything is trained, and its parts one by one.
+
+Covers ``fsjax.engine.options``, ``fsjax.engine.plan``, ``fsjax.engine.planned``,
+``fsjax.engine.run_spec``.
+"""
 
 from __future__ import annotations
 

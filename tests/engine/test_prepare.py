@@ -1,4 +1,7 @@
-"""Rows that train, validate and only fill up, and noise on the rows of training."""
+"""Rows that train, validate and only fill up, and noise on the rows of training.
+
+Covers ``fsjax.engine.prepare``.
+"""
 
 from __future__ import annotations
 

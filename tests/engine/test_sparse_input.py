@@ -15,7 +15,6 @@ import scipy.sparse as sp
 from engine_helpers import linear_method, prepared_by
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from marks import some_slow
 
 import fsjax
 from fsjax import evaluation
@@ -150,15 +149,32 @@ def same(method: Method, task: str, **options: Any) -> None:
         ("ip_cae", "reconstruction"),
         ("quick_selection", "reconstruction"),
         ("fisher_score", "classification"),
-        ("random_selection", "classification"),
+        pytest.param("random_selection", "classification", marks=pytest.mark.slow),
     ],
 )
 def test_the_selection_is_that_of_the_dense_table(name: str, task: str) -> None:
     same(METHODS[name](**METHODS[name].registration.small), task)
 
 
-@pytest.mark.parametrize("name", some_slow(["stg", "binmask", "deep_lasso"], ["binmask"]))
-@pytest.mark.parametrize("task", ["survival", "multilabel", "counts"])
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("stg", "survival"),
+        ("stg", "multilabel"),
+        ("stg", "counts"),
+        ("deep_lasso", "survival"),
+        *(
+            pytest.param(name, task, marks=pytest.mark.slow)
+            for name, task in [
+                ("deep_lasso", "multilabel"),
+                ("deep_lasso", "counts"),
+                ("binmask", "survival"),
+                ("binmask", "multilabel"),
+                ("binmask", "counts"),
+            ]
+        ),
+    ],
+)
 def test_other_targets(name: str, task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Losses that compare rows see all of them, in however many parts these are made dense.
     monkeypatch.setattr("fsjax.engine.loop.EVALUATION_ROWS", 17)

@@ -1,4 +1,7 @@
-"""Estimators in the hands of a scikit-learn user: tables, pipelines, searches, mistakes."""
+"""Estimators in the hands of a scikit-learn user: tables, pipelines, searches, mistakes.
+
+Covers ``fsjax.estimators.inputs``, ``fsjax.estimators.reading``.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from marks import some_slow
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
@@ -42,6 +46,9 @@ TINY: dict[str, dict[str, Any]] = {
     },
     "lassonet": {"hidden": (4,), "dense_epochs": 5, "path_epochs": 1, "path_multiplier": 4.0},
 }
+
+#: Classes that differ from another one by options alone; ``make test-slow`` tries them.
+ALIKE = ("cae", "gjsd", "ctre_seq", "rigl", "snip", "static_sparse", "dense", "random_selection")
 
 ROWS, COLUMNS = 60, 6
 
@@ -146,7 +153,7 @@ def test_validation_data_come_last_and_have_no_weights(fits: list[tuple]) -> Non
     assert [list(rows) for rows in options["split"]] == [[*range(40)], [*range(40, 60)], []]
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", some_slow(ESTIMATORS, ALIKE))
 def test_every_class_fits_selects_and_predicts(name: str) -> None:
     x, y = table()
     estimator = ESTIMATORS[name](n_features_to_select=2, **TINY[name])

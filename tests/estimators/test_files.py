@@ -1,4 +1,7 @@
-"""Estimators in files whose parts contradict each other: refused by name, before any prediction."""
+"""Estimators in files whose parts contradict each other: refused by name, before any prediction.
+
+Covers ``fsjax.estimators.files``.
+"""
 
 from __future__ import annotations
 

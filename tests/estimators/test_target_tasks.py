@@ -1,4 +1,7 @@
-"""Labels, counts, survival and several numbers as targets of estimators."""
+"""Labels, counts, survival and several numbers as targets of estimators.
+
+Covers ``fsjax.tasks.targets``.
+"""
 
 from __future__ import annotations
 

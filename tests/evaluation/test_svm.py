@@ -1,4 +1,7 @@
-"""The SVM protocol against direct calls of scikit-learn, and its noise."""
+"""The SVM protocol against direct calls of scikit-learn, and its noise.
+
+Covers ``fsjax.evaluation.svm``.
+"""
 
 from __future__ import annotations
 

@@ -181,16 +181,6 @@ def test_strengths_that_are_not_there(tmp_path: Path) -> None:
 
 
 def test_configs() -> None:
-    config = configs.get_config()
-    assert config.data.name == "ehr_like"
-    assert config.data.options.to_dict()["num_samples"] == 20_000
-    assert len(config.seeds) == 8
-    assert (config.network.hidden, config.train.num_epochs) == ((64, 20), 16)
-    pcmac = configs.get_config("pcmac")
-    assert (pcmac.strengths.l2, pcmac.strengths.dropout) == (
-        configs.PAPER_STRENGTHS["l2"],
-        configs.PAPER_STRENGTHS["dropout"],
-    )
     for name in ("ehr_like", "pcmac", "smk_can_187", "quick", "basehock,quick"):
         config = configs.get_config(name)
         assert set(config.strengths) == set(regularize.LABELS)

@@ -1,4 +1,7 @@
-"""CIFE and ICAP, which share their counting, against loops over pairs of columns."""
+"""CIFE and ICAP, which share their counting, against loops over pairs of columns.
+
+Covers ``fsjax.methods.cife``.
+"""
 
 from __future__ import annotations
 

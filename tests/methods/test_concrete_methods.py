@@ -1,4 +1,7 @@
-"""The concrete selectors on data with known truth, compared with controls; and their options."""
+"""The concrete selectors on data with known truth, compared with controls; and their options.
+
+Covers ``fsjax.methods.shared.concrete``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""LassoNet's path against a plain NumPy version."""
+"""LassoNet's path against a plain NumPy version.
+
+Covers ``fsjax.nets.skip_network``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Filters by a linear model of the labels, as methods: which columns they select and reject."""
+"""Filters by a linear model of the labels, as methods: which columns they select and reject.
+
+Covers ``fsjax.methods.shared.linear_filter``, ``fsjax.methods.shared.on_host``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The networks that rewire themselves: gradients against NumPy, and what they learn."""
+"""The networks that rewire themselves: gradients against NumPy, and what they learn.
+
+Covers ``fsjax.methods.sparse``.
+"""
 
 from __future__ import annotations
 

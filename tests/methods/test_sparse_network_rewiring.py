@@ -1,4 +1,7 @@
-"""How networks rewire themselves: the rules against NumPy."""
+"""How networks rewire themselves: the rules against NumPy.
+
+Covers ``fsjax.methods.ctre``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Perceptrons: shapes, PyTorch's default start, and NumPy versions of the forward pass."""
+"""Perceptrons: shapes, PyTorch's default start, and NumPy versions of the forward pass.
+
+Covers ``fsjax.nets.mlp``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Networks by name: their sizes as published, NumPy versions of their layers, padding rows."""
+"""Networks by name: their sizes as published, NumPy versions of their layers, padding rows.
+
+Covers ``fsjax.nets.lenet5``, ``fsjax.nets.networks``, ``fsjax.nets.vgg``.
+"""
 
 from __future__ import annotations
 

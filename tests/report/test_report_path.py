@@ -1,4 +1,7 @@
-"""The figure of a path from a dense network to a sparse one."""
+"""The figure of a path from a dense network to a sparse one.
+
+Covers ``fsjax.report.path``.
+"""
 
 import dataclasses
 

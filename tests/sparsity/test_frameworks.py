@@ -172,7 +172,8 @@ def test_packed_masks_are_the_masks_in_an_eighth_of_the_bytes() -> None:
     params, apply = linen()
     recipe = sparsity.rigl(0.5, every=2)
     plain, packed = (train(params, apply, recipe, 7, packed_masks=on) for on in (False, True))
-    chex.assert_trees_all_equal(plain[0], packed[0])
+    # XLA fuses the unpacking with the optimiser's step, which may round differently.
+    chex.assert_trees_all_close(plain[0], packed[0], rtol=1e-6, atol=1e-7)
     chex.assert_trees_all_equal(*(sparsity.masks_of(state) for _, state in (plain, packed)))
     sizes = [sum(leaf.nbytes for leaf in jax.tree.leaves(s.masks)) for _, s in (plain, packed)]
     assert sizes[1] <= sizes[0] / 8 + 4

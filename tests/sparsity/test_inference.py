@@ -1,4 +1,7 @@
-"""Linear maps in functions of any framework, compressed networks, and what summaries say."""
+"""Linear maps in functions of any framework, compressed networks, and what summaries say.
+
+Covers ``fsjax.sparsity.tiles``, ``fsjax.sparsity.arrays``, ``fsjax.sparsity.summary``.
+"""
 
 from __future__ import annotations
 

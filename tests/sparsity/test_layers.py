@@ -1,4 +1,7 @@
-"""The three forms of a layer are one layer: the same values, gradients and changes."""
+"""The three forms of a layer are one layer: the same values, gradients and changes.
+
+Covers ``fsjax.sparsity.layers.base``, ``fsjax.sparsity.layers.masked``.
+"""
 
 from __future__ import annotations
 

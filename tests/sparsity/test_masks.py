@@ -1,4 +1,7 @@
-"""How many connections each layer gets, where they are, and which parameters are masked."""
+"""How many connections each layer gets, where they are, and which parameters are masked.
+
+Covers ``fsjax.sparsity.trees``.
+"""
 
 from __future__ import annotations
 

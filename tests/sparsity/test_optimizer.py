@@ -1,4 +1,7 @@
-"""The Optax wrapper: invariants at every step, equivalences, and a network that learns."""
+"""The Optax wrapper: invariants at every step, equivalences, and a network that learns.
+
+Covers ``fsjax.sparsity.optimizer``.
+"""
 
 from __future__ import annotations
 

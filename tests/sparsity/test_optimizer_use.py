@@ -1,4 +1,7 @@
-"""Masks of SNIP and of users for the Optax wrapper, and what it refuses."""
+"""Masks of SNIP and of users for the Optax wrapper, and what it refuses.
+
+Covers ``fsjax.sparsity.named_recipes``, ``fsjax.sparsity.recipes``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Pruning by schedules, straight-through training, densities by path, masks before training."""
+"""Pruning by schedules, straight-through training, densities by path, masks before training.
+
+Covers ``fsjax.sparsity.before_training``, ``fsjax.sparsity.pruning``, ``fsjax.sparsity.schedules``.
+"""
 
 from __future__ import annotations
 

@@ -113,6 +113,16 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
         read(path)
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_entries_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "twice.npz"
+    write(path, {"kind": "a"}, {"x": np.zeros(2)})
+    with zipfile.ZipFile(path, "a") as file:
+        file.writestr("x.npy", file.read("x.npy"))
+    with pytest.raises(DataError, match="several entries of one name"):
+        read(path)
+
+
 class _Trap:
     """An object that writes a file when it is unpickled."""
 

@@ -1,4 +1,7 @@
-"""Results in files: a round trip, also between processes, and files that are refused."""
+"""Results in files: a round trip, also between processes, and files that are refused.
+
+Covers ``fsjax.storage.results.packing``.
+"""
 
 from __future__ import annotations
 
@@ -163,6 +166,17 @@ def test_a_method_that_no_name_and_settings_give_is_not_saved(
     with pytest.raises(ConfigError, match=reason):
         save(changed, tmp_path / "result.npz")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_not_a_whole_result_is_not_saved(
+    results: dict[str, fsjax.FitResult], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="takes what fsjax.fit returns, not dict"):
+        save({}, tmp_path / "a")
+    scores = np.full_like(results["stg"].scores, np.nan)
+    with pytest.raises(ConfigError, match="the scores hold NaN"):
+        save(dataclasses.replace(results["stg"], scores=scores), tmp_path / "a")
+    assert not (tmp_path / "a").exists()
 
 
 def test_states_of_another_method_are_not_saved(results: dict[str, fsjax.FitResult]) -> None:

@@ -1,4 +1,8 @@
-"""A task in a user's file is trained, saved, resumed and checked like a built-in one."""
+"""A task in a user's file is trained, saved, resumed and checked like a built-in one.
+
+Covers ``fsjax.tasks.checks``, ``fsjax.tasks.derived``, ``fsjax.tasks.registry``,
+``fsjax.tasks.task``.
+"""
 
 from __future__ import annotations
 
@@ -279,6 +283,10 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: like("regression", loss=absolute, metrics=lambda *rows: {"loss": absolute(*rows)}),
         "include 'loss'",
     ),
+    "no function": (
+        lambda: like("regression", loss=absolute, metrics=0.5),
+        "the metrics of the task wrong is 0.5; give a function of",
+    ),
     "like": (lambda: like("regresion", loss=absolute), "task='regresion': did you mean 'regress"),
     "field": (
         lambda: like("regression", loss=absolute, lable="x"),
@@ -300,6 +308,25 @@ def test_a_task_that_is_wrongly_made_is_refused_in_one_sentence(case: str) -> No
     with pytest.raises(ConfigError, match=message) as caught:
         wrong()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("shifted(0.9)(1)", "the arguments cannot be read; write numbers or text in quotes"),
+        ("shifted(**{'by': 1})", "the arguments cannot be read"),
+        ("shifted(by=one)", "the arguments cannot be read"),
+        ("shifted(to=1)", "'to'"),
+        ("shifted(1, 2)", r"task='shifted\(1, 2\)': "),
+    ],
+)
+def test_arguments_in_a_name_are_literals(text: str, message: str) -> None:
+    @fsjax.tasks.register
+    def shifted(by: float = 0.0) -> Task:
+        return like("regression", loss=lambda o, y, w: absolute(o + by, y, w))
+
+    with pytest.raises(ConfigError, match=message):
+        fsjax.tasks.get_task(text)
 
 
 def test_names_and_arguments_are_checked_as_it_is_registered() -> None:

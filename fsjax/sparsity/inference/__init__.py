@@ -1,4 +1,4 @@
-"""Pruned networks in the form that computes fastest on this machine."""
+"""Inference with pruned networks, each layer in the form that is fastest on this machine."""
 
 from fsjax.sparsity.inference.compression import Compressed, LayerForm, compress
 

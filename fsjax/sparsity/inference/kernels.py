@@ -23,6 +23,10 @@ from fsjax.sparsity.tiles import MOST_PADDED, cut_into_tiles, tile_of
 _SUMMED_APART = 8
 
 
+#: Inputs of an output up to which the terms of one row are written out one by one.
+_UNROLLED = 64
+
+
 class KernelForm(Protocol):
     """A kernel in one form; a pytree of its arrays."""
 
@@ -69,8 +73,8 @@ class ByInputs(struct.PyTreeNode):
     """The inputs of each output, as many for all (constant fan-in, or padded).
 
     Attributes:
-      inputs: ``(O, k)`` int32.
-      weights: ``(O, k)``.
+      inputs: ``(k, O)`` int32.
+      weights: ``(k, O)``.
     """
 
     inputs: Array
@@ -81,13 +85,7 @@ class ByInputs(struct.PyTreeNode):
         weights = self.weights.astype(rows.dtype)
         if rows.shape[0] < _SUMMED_APART:
             # One row after the other, as XLA is slow at a gather from several.
-            places = self.inputs
-            return jnp.stack(
-                [
-                    jnp.sum(row.at[places].get(mode="promise_in_bounds") * weights, axis=-1)
-                    for row in rows
-                ]
-            )
+            return jnp.stack([self._multiply_row(row, weights) for row in rows])
         by_input = rows.T
 
         def add(total: Array, place: tuple[Array, Array]) -> tuple[Array, None]:
@@ -95,8 +93,16 @@ class ByInputs(struct.PyTreeNode):
             at_inputs = by_input.at[inputs].get(mode="promise_in_bounds")
             return total + at_inputs * weight[:, None], None
 
-        empty = jnp.zeros((weights.shape[0], rows.shape[0]), rows.dtype)
-        return jax.lax.scan(add, empty, (self.inputs.T, weights.T))[0].T
+        empty = jnp.zeros((weights.shape[1], rows.shape[0]), rows.dtype)
+        return jax.lax.scan(add, empty, (self.inputs, weights))[0].T
+
+    def _multiply_row(self, row: Array, weights: Array) -> Array:
+        """``(I,)`` times the matrix, ``(O,)``."""
+        if len(weights) > _UNROLLED:
+            return jnp.sum(row.at[self.inputs].get(mode="promise_in_bounds") * weights, axis=0)
+        # Term by term, XLA computes all in one loop over the outputs.
+        terms = zip(self.inputs, weights, strict=True)
+        return sum(row.at[i].get(mode="promise_in_bounds") * w for i, w in terms)
 
 
 class ByConnections(struct.PyTreeNode):
@@ -225,11 +231,10 @@ def _int32(places: np.ndarray) -> Array:
 
 def _by_inputs(matrix: np.ndarray, mask: np.ndarray, fan_in: int) -> ByInputs:
     # A stable sort puts the connections of each output first, in order.
-    order = np.argsort(~mask, axis=0, kind="stable")[:fan_in].T
-    weights = np.where(
-        np.take_along_axis(mask.T, order, 1), np.take_along_axis(matrix.T, order, 1), 0
-    )
-    inputs = np.where(np.take_along_axis(mask.T, order, 1), order, 0)
+    order = np.argsort(~mask, axis=0, kind="stable")[:fan_in]
+    active = np.take_along_axis(mask, order, 0)
+    weights = np.where(active, np.take_along_axis(matrix, order, 0), 0)
+    inputs = np.where(active, order, 0)
     return ByInputs(_int32(inputs), jnp.asarray(weights.astype(matrix.dtype)))
 
 

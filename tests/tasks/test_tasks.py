@@ -1,4 +1,7 @@
-"""The area under the ROC curve against scikit-learn."""
+"""The area under the ROC curve against scikit-learn.
+
+Covers ``fsjax.tasks.table``.
+"""
 
 from __future__ import annotations
 

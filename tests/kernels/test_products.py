@@ -1,4 +1,7 @@
-"""Products in the form that is fastest are the plain ones."""
+"""Products in the form that is fastest are the plain ones.
+
+Covers ``fsjax.kernels.bfloat16``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Generated tables of two benchmarks: informative and extraneous columns."""
+"""Generated tables of two benchmarks: informative and extraneous columns.
+
+Covers ``fsjax.datasets.extraneous``.
+"""
 
 from itertools import permutations
 

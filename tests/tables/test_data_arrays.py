@@ -1,4 +1,7 @@
-"""Users' arrays and frames as data sets."""
+"""Users' arrays and frames as data sets.
+
+Covers ``fsjax.datasets.from_arrays``, ``fsjax.tables.nullable``, ``fsjax.tables.user_arrays``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Splits: PyTorch's permutation, the sizes in the papers, and parts that are disjoint."""
+"""Splits: PyTorch's permutation, the sizes in the papers, and parts that are disjoint.
+
+Covers ``fsjax.tables.torch_random``.
+"""
 
 import hashlib
 
@@ -229,6 +232,11 @@ def test_too_few_rows(rows: int) -> None:
     for protocol in ("random", "wast", "ip_cae"):
         with pytest.raises(DataError, match="rows"):
             data.make_split(table(rows), protocol)
+
+
+def test_fractions_that_leave_no_training_rows() -> None:
+    with pytest.raises(DataError, match="table.csv has 3 rows, too few for fractions"):
+        data.make_split(table(3), "random", fractions=(0.1, 0.4, 0.5))
 
 
 def test_too_many_classes_for_the_test_part() -> None:

@@ -1,4 +1,7 @@
-"""Tables on disk have the same rows, statistics and messages as tables in memory."""
+"""Tables on disk have the same rows, statistics and messages as tables in memory.
+
+Covers ``fsjax.readers.on_disk``, ``fsjax.tables.aligned_arrays``.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsjax.data import KINDS, fit_scaler, load
+from fsjax.data import KINDS, convert, fit_scaler, load
 from fsjax.errors import ConfigError, DataError
 from fsjax.tables import stored
 from fsjax.tables.stored import StoredTable, open_table
@@ -168,3 +171,20 @@ def test_other_mistakes(tmp_path: Path) -> None:
     path.write_bytes(contents[:-8])
     with pytest.raises(DataError, match="shorter than when it was opened"):
         table.read()
+
+
+def test_a_converted_table_of_another_shape_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    folder = convert(tmp_path / "t.csv", progress=False)
+    np.save(folder / "X.npy", np.ones((4, 1), np.float32))
+    with pytest.raises(DataError, match="X.npy is not what was written; remove"):
+        load(folder)
+
+
+def test_targets_beside_a_table_are_readable_arrays(tmp_path: Path) -> None:
+    path = saved(tmp_path, np.ones((4, 1), np.float32))
+    path.with_suffix(".y.npy").write_bytes(b"1, 2, 3, 4")
+    with pytest.raises(DataError, match="table.y.npy cannot be read as a NumPy file"):
+        load(path)
+    with pytest.raises(DataError, match="no columns besides the target"):
+        load(path, target=0)

@@ -168,6 +168,8 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
         ("t.csv", "a,b\n1,2\n", "c", "target='c' is not a column"),
         ("t.csv", "a\n1\n", "a", "no columns besides the target"),
         ("t.csv", ",b\n5,2\n", None, "column 1 .* has values but no name"),
+        ("t.csv", "a,,b\n1,2,3\n", None, "column 2 .* has values but no name"),
+        ("t.svm", "1\n0\n", None, "it holds no values"),
         ("t.svm", "1 1:2\n", "a", "the target of a LIBSVM file is its first column"),
         ("t.xlsx", "a", None, "not converted"),
         ("t.parquet", "a", None, "cannot be read"),
@@ -239,3 +241,33 @@ def test_the_index_of_a_saved_frame_is_not_a_column(tmp_path: Path) -> None:
     whole = load_table(str(tmp_path / "table.parquet"), target="label")
     assert stored.feature_names == whole.feature_names == ("a b",)
     np.testing.assert_array_equal(np.asarray(stored.X), whole.X)
+
+
+@pytest.mark.parametrize(
+    ("columns", "target", "message"),
+    [
+        ({"a": [1, 2], "b": ["x", "y"]}, None, "1 of 2 columns are not numbers: 'b'"),
+        ({"a": [1, 2]}, "a", "no columns besides the target"),
+        ({"a": [1, 2], "b": ["x", None]}, "b", "1 missing values"),
+    ],
+)
+def test_mistakes_in_parquet_files(
+    tmp_path: Path, columns: dict[str, list], target: str | None, message: str
+) -> None:
+    path = tmp_path / "t.parquet"
+    pd.DataFrame(columns).to_parquet(path)
+    with pytest.raises(DataError, match=message):
+        convert(path, tmp_path / "made", target, progress=False)
+    assert not (tmp_path / "made").exists()
+
+
+def test_mistakes_in_folders_and_targets(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="no .parquet files"):
+        convert(tmp_path / "empty", tmp_path / "made", progress=False)
+    path = write(tmp_path, "csv", frame())
+    with pytest.raises(DataError, match="is not a converted table"):
+        convert(path, tmp_path / "empty", "label", progress=False)
+    for target in (True, 1.5):
+        with pytest.raises(ConfigError, match=f"target={target}; give the name or the number"):
+            convert(path, tmp_path / "made", target, progress=False)

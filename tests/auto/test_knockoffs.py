@@ -1,4 +1,7 @@
-"""``fsjax.false_discoveries``: networks and functions against decoys."""
+"""``fsjax.false_discoveries``: networks and functions against decoys.
+
+Covers ``fsjax.auto.knockoffs``.
+"""
 
 from __future__ import annotations
 

@@ -116,14 +116,7 @@ def test_bad_requests() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("coil20", ("none", "train")),
-        ("mice_protein", ("minmax", "train")),
         ("isolet", ("minmax", "train+valid")),
-        ("har", ("minmax", "train+valid")),
-        ("mnist", ("mnist", "train")),
-        ("fashion_mnist", ("fashion_mnist", "train")),
-        ("pcmac", ("standard", "train")),
-        ("digits", ("minmax", "train")),
         ("my_table.csv", ("standard", "train")),
     ],
 )

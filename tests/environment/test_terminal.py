@@ -13,7 +13,7 @@ import pytest
 from fsjax.environment.terminal import describe, end_with_reader
 from fsjax.errors import DataError, printable
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def test_control_characters_are_escaped() -> None:

@@ -16,5 +16,7 @@ def test_unlzw(widest: int, clear_every: int) -> None:
     assert unlzw(compress(b"")) == b""
     with pytest.raises(ValueError, match="not a compress"):
         unlzw(b"PK")
+    with pytest.raises(ValueError, match="of 17 bits; 10 to 16 are possible"):
+        unlzw(b"\x1f\x9d\x91")
     with pytest.raises(ValueError, match="damaged"):
         unlzw(b"\x1f\x9d\x90\xff\xff\xff")

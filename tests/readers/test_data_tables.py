@@ -1,4 +1,7 @@
-"""Users' tables: every format, and a clear message for every kind of bad input."""
+"""Users' tables: every format, and a clear message for every kind of bad input.
+
+Covers ``fsjax.readers.file_type``, ``fsjax.tables.imputation``.
+"""
 
 import gzip
 
@@ -9,6 +12,7 @@ import scipy.io
 
 from fsjax import data
 from fsjax.errors import ConfigError, DataError
+from fsjax.readers.table_files import load_frame
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 
@@ -118,6 +122,7 @@ BAD_TEXT = {
     "long rows": ("a,b\n1,2,3\n4,5,6\n", "more values in a line than column names"),
     "ragged": ("a,b\n1,2\n4,5,6\n", "Expected 2 fields in line 3, saw 3"),
     "html": ("<!DOCTYPE html><html></html>", "is a web page .HTML., not a CSV table"),
+    "open quote": (f'"{"a" * 200_000}', "is a quote not closed"),
 }
 
 
@@ -197,12 +202,36 @@ def test_files_that_are_not_what_their_name_says(tmp_path, file, content, messag
         ({"X": np.ones(3)}, "table of .rows, columns."),
         ({"X": np.ones((0, 3))}, "is empty"),
         ({"X": np.full((2, 2), np.nan)}, "4 missing values"),
+        ({"X": np.ones((2, 2)), "y": np.array([1j, 2])}, "the type complex128; give real numbers"),
     ],
 )
 def test_bad_arrays(tmp_path, arrays, message) -> None:
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(DataError, match=message):
         data.load(str(tmp_path / "a.npz"))
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "message"),
+    [
+        ("empty.csv", "a", "empty.csv is empty: there are column names but no rows"),
+        ("frame.csv", None, "name the column to predict .--target.; the columns are 'age'"),
+        ("arrays.npz", None, "arrays.npz has no array y; name the one that holds the target"),
+    ],
+)
+def test_frames_need_rows_and_a_target(tmp_path, frame, name, target, message) -> None:
+    (tmp_path / "empty.csv").write_text("a,b\n")
+    frame.to_csv(tmp_path / "frame.csv", index=False)
+    np.savez(tmp_path / "arrays.npz", X=np.ones((2, 2)))
+    with pytest.raises(DataError, match=message):
+        load_frame(str(tmp_path / name), target=target)
+
+
+def test_text_targets_of_matlab_files_have_no_empty_cells(tmp_path) -> None:
+    labels = np.array([["one"], [""]], dtype=object)
+    scipy.io.savemat(tmp_path / "a.mat", {"X": np.eye(2), "Y": labels})
+    with pytest.raises(DataError, match="its target has empty cells"):
+        data.load(str(tmp_path / "a.mat"))
 
 
 def test_missing_files_and_unknown_suffixes(tmp_path, frame) -> None:

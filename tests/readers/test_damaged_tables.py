@@ -1,4 +1,7 @@
-"""Files with a wrong byte, and small files of huge tables, are refused before unpacking."""
+"""Files with a wrong byte, and small files of huge tables, are refused before unpacking.
+
+Covers ``fsjax.readers.matlab_process``.
+"""
 
 from __future__ import annotations
 
@@ -197,7 +200,7 @@ def test_wrong_bits_of_a_matlab_file(packed: bool, tmp_path: Path) -> None:
     # tools/fuzz tries many more.
     contents = mat_of_kinds(tmp_path / "a.mat", packed).read_bytes()
     right = read_mat([contents])
-    for bit in np.random.default_rng(0).integers(8 * 128, 8 * len(contents), size=8):
+    for bit in np.random.default_rng(0).integers(8 * 128, 8 * len(contents), size=3):
         data = bytearray(contents)
         data[bit // 8] ^= 1 << bit % 8
         try:

@@ -1,4 +1,7 @@
-"""Excel workbooks as tables."""
+"""Excel workbooks as tables.
+
+Covers ``fsjax.readers.excel``.
+"""
 
 from __future__ import annotations
 

@@ -216,6 +216,9 @@ def test_a_target_in_the_archive_of_save_npz(tmp_path: Path) -> None:
     np.savez(path, format=b"csr", **parts | {"indices": damaged})
     with pytest.raises(DataError, match=r"a\.npz"):
         load(str(path))
+    np.savez(path, format=b"lil", **parts)
+    with pytest.raises(DataError, match="a sparse matrix of the format 'lil'; save a CSR matrix"):
+        load(str(path))
 
 
 @pytest.mark.parametrize("rule", ["mean", "median"])

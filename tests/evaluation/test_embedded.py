@@ -1,4 +1,7 @@
-"""Test metrics against formulas and scikit-learn's definitions."""
+"""Test metrics against formulas and scikit-learn's definitions.
+
+Covers ``fsjax.evaluation.embedded``.
+"""
 
 from __future__ import annotations
 

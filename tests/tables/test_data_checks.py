@@ -1,4 +1,7 @@
-"""Checks of users' tables, the class of data sets, generated data, and helpers of errors."""
+"""Checks of users' tables, the class of data sets, generated data, and helpers of errors.
+
+Covers ``fsjax.datasets.generated``.
+"""
 
 import numpy as np
 import pytest
@@ -99,6 +102,18 @@ def test_dataset_properties_and_grid() -> None:
 def test_dataset_parts_must_agree(more) -> None:
     with pytest.raises(DataError):
         table(None, **more)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (np.zeros(3), None, r"X has shape \(3,\); give a table of \(rows, columns\)"),
+        (np.zeros((2, 1)), np.array(["a", "b"]), "y of t has the type <U1; give numbers"),
+    ],
+)
+def test_datasets_hold_tables_of_numbers(X, y, message) -> None:
+    with pytest.raises(DataError, match=message):
+        data.Dataset("t", X, y)
 
 
 def test_generated_data_knows_its_informative_columns() -> None:
