@@ -13,6 +13,7 @@ EXTRA_OF: Final = {
     "matplotlib": "plot",
     "openpyxl": "excel",
     "pyarrow": "parquet",
+    "shtab": "completion",
     "xlrd": "excel",
 }
 

@@ -22,6 +22,7 @@ USES = {
     "openpyxl": "from fsjax.readers.excel import excel_frame; excel_frame(b'', None)",
     "pyarrow": "from fsjax.readers.blocks import open_source; from pathlib import Path; "
     "open_source(Path(sys.argv[1]), None)",
+    "shtab": "from fsjax.cli import main; main(['completion', 'bash'])",
     "xlrd": r"from fsjax.datasets.formats import read_mice; read_mice([b'\xd0\xcf\x11\xe0'])",
 }
 

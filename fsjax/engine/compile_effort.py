@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import numpy as np
@@ -79,8 +80,9 @@ def _is_known(name: str, value: bool | int) -> bool:
     """Whether this version of XLA has an option: newer versions drop some."""
     if jax.__version_info__ < (0, 11):
         return True
+    option: dict[str, Any] = {name: value}
     try:
-        jax.jit(lambda: 0).lower().compile({name: value})
+        jax.jit(lambda: 0).lower().compile(option)
     except jax.errors.JaxRuntimeError:
         return False
     return True
