@@ -45,9 +45,11 @@ HELPERS = tuple(
 
 
 def modules(root: Path = ROOT) -> dict[str, Path]:
-    """Files of the package by the name under which they are imported."""
+    """Files of the package by the name under which they are imported; ``__main__.py`` is not."""
     names = {}
     for path in sorted((root / "fsjax").rglob("*.py")):
+        if path.stem == "__main__":
+            continue
         parts = path.relative_to(root).with_suffix("").parts
         names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return names
