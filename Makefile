@@ -70,7 +70,7 @@ package:
 	rm -rf dist $(PACKAGE)
 	$(PYTHON) -m venv $(PACKAGE)/builder
 	$(PACKAGE)/builder/bin/python $(PIP_INSTALL) build
-	$(PACKAGE)/builder/bin/python -m build --outdir dist .
+	$(PACKAGE)/builder/bin/python -m build --quiet --outdir dist .
 	$(PACKAGE)/builder/bin/python -m tools.wheel_contents dist/*.whl
 	$(PYTHON) -m venv $(PACKAGE)/wheel
 	$(PACKAGE)/wheel/bin/python $(PIP_INSTALL) dist/*.whl

@@ -119,7 +119,7 @@ def test_two_entries_of_one_name_are_refused(tmp_path: Path) -> None:
     write(path, {"kind": "a"}, {"x": np.zeros(2)})
     with zipfile.ZipFile(path, "a") as file:
         file.writestr("x.npy", file.read("x.npy"))
-    with pytest.raises(DataError, match="several entries of one name"):
+    with pytest.raises(DataError, match="several entries with the same name"):
         read(path)
 
 

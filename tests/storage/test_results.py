@@ -171,7 +171,7 @@ def test_a_method_that_no_name_and_settings_give_is_not_saved(
 def test_what_is_not_a_whole_result_is_not_saved(
     results: dict[str, fsjax.FitResult], tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigError, match="takes what fsjax.fit returns, not dict"):
+    with pytest.raises(ConfigError, match="takes the result of fsjax.fit, not dict"):
         save({}, tmp_path / "a")
     scores = np.full_like(results["stg"].scores, np.nan)
     with pytest.raises(ConfigError, match="the scores hold NaN"):
