@@ -1,6 +1,6 @@
 """fsjax: neural feature selection and sparse training in JAX.
 
-What is public is imported where it is first used: ``import fsjax`` itself loads next to nothing.
+Public names are imported on first use, so ``import fsjax`` itself is fast.
 """
 
 import importlib
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _check_backend()
 
-#: Packages that this one offers beside its public names.
+#: Public subpackages that are not in ``__all__``.
 _PACKAGES = ("auto", "estimators", "evaluation", "nets", "report", "sparsity", "testing")
 
 #: The module of each public name.
@@ -93,7 +93,7 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
-if not TYPE_CHECKING:  # else no misspelt name would be a type error
+if not TYPE_CHECKING:  # with __getattr__, type checkers would accept misspelt names
 
     def __getattr__(name: str) -> Any:
         if name in _MODULE_OF:

@@ -1,9 +1,9 @@
-"""Arguments of methods and tasks: what their annotations mean, and how values are checked by them.
+"""Annotations of the arguments of methods and tasks, and checks of values against them.
 
-An annotation says all there is to know about an argument: its type, its range, and whether it
-shapes the program. Floats are traced unless they are marked :data:`STATIC`, so that another
-learning rate or penalty compiles nothing; everything else is structure. Schedules and optimisers of
-the user's own are structure too: functions that go to Optax as they are.
+An annotation states the type of an argument, its range, and whether it shapes the compiled program.
+Floats are traced unless they are marked :data:`STATIC`, so that changing a learning rate or a
+penalty does not recompile. Everything else is static, including users' schedules and optimisers,
+which are passed to Optax unchanged.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Within:
     """A range of numbers.
 
     Attributes:
-      least, above: the lower end, included or not; at most one of them.
-      most, below: the upper end, included or not; at most one of them.
+      least, above: the lower bound, inclusive or exclusive; set at most one of them.
+      most, below: the upper bound, inclusive or exclusive; set at most one of them.
     """
 
     least: float = -math.inf
@@ -42,7 +42,7 @@ class Within:
     below: float = math.inf
 
     def contains(self, value: float) -> bool:
-        """Whether a number is in the range; NaN and the infinite ones never are."""
+        """Whether a number is in the range; NaN and infinity never are."""
         return self.least <= value <= self.most and self.above < value < self.below
 
     def __str__(self) -> str:
@@ -51,21 +51,22 @@ class Within:
         return " ".join(f"{word} {bound:g}" for word, bound in bounds if math.isfinite(bound))
 
 
-#: Marks a float that shapes the program, such as a density.
+#: Marks a float that is part of the compiled program, such as a density.
 STATIC = "static"
 
-#: Marks the weight of a term that a weight of 0 leaves out of the program; see :func:`takes_part`.
+#: Marks the weight of a loss term that is left out of the program if the weight is 0; see
+#: :func:`takes_part`.
 TERM = "term"
 
-#: Marks a sequence that may not be empty.
+#: Marks a sequence that must not be empty.
 FILLED = "filled"
 
-#: ``step -> learning rate``, of the int32 number of the step, from 0. ``Positive | Schedule`` is a
-#: rate that goes to Optax alone: the method computes nothing with it.
+#: ``step -> learning rate``, where ``step`` is int32 and starts at 0. ``Positive | Schedule`` is a
+#: rate that only Optax uses; the method computes nothing with it.
 Schedule = optax.Schedule
 
-#: An Optax transformation of the gradients, or a function of the :class:`fsjax.Spec` that gives
-#: one. ``Literal["sgd", "adam"] | Optimizer`` is one of these names, or an optimiser.
+#: An Optax gradient transformation, or a function of the :class:`fsjax.Spec` that returns one.
+#: ``Literal["sgd", "adam"] | Optimizer`` allows one of these names, or an optimiser.
 Optimizer = optax.GradientTransformation | Callable[[Any], optax.GradientTransformation]
 
 Positive = Annotated[float, Within(above=0)]
@@ -81,16 +82,16 @@ Layers = Annotated[Sequence[int], FILLED]
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What an annotation says.
+    """A parsed annotation.
 
     Attributes:
-      base: ``bool``, ``int``, ``float``, ``str``, ``Literal``, ``Sequence``, or ``None`` for what
-        is not checked.
+      base: ``bool``, ``int``, ``float``, ``str``, ``Literal``, ``Sequence``, or ``None`` for a type
+        that is not checked.
       optional: whether ``None`` is allowed.
       choices: the values of a ``Literal``.
-      marks: ranges and marks of ``Annotated``.
-      function: ``schedule`` or ``optimizer`` where a :data:`Schedule` or an :data:`Optimizer` may
-        stand in place of the value.
+      marks: the metadata of ``Annotated``: ranges and marks.
+      function: ``schedule`` or ``optimizer`` if a :data:`Schedule` or an :data:`Optimizer` is
+        allowed instead of the value, else empty.
     """
 
     base: Any
@@ -101,16 +102,16 @@ class Kind:
 
     @property
     def traced(self) -> bool:
-        """Whether values are data of the program and not part of its structure."""
+        """Whether values are inputs of the compiled program and not part of it."""
         return self.base is float and STATIC not in self.marks
 
 
-#: What annotations have beside a value where a function may stand in its place.
+#: Members of a union that allow a function instead of the value.
 _FUNCTIONS = (Schedule, *get_args(Optimizer))
 
 
 def kind_of(annotation: Any) -> Kind:
-    """What an annotation says, as a type."""
+    """Parses an annotation."""
     if get_origin(annotation) in (Union, types.UnionType):
         members = get_args(annotation)
         values = [member for member in members if member not in _FUNCTIONS]
@@ -133,21 +134,21 @@ def kind_of(annotation: Any) -> Kind:
 
 
 def kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
-    """What the annotations of a function, or of a dataclass, say, by argument."""
+    """Parses the annotations of a function or a dataclass, by argument."""
     hints = get_type_hints(function, include_extras=True)
     return {name: kind_of(hint) for name, hint in hints.items() if name != "return"}
 
 
 def checked(name: str, value: Any, kind: Kind) -> Any:
-    """The value in plain Python types; tracers, which were checked before, pass.
+    """Checks a value and returns it in plain Python types.
 
     Args:
-      name: what the argument is called.
-      value: what was given. Lists become tuples.
-      kind: what its annotation says.
+      name: name of the argument.
+      value: the value. Lists become tuples; tracers pass, because they were checked before.
+      kind: its parsed annotation.
 
     Raises:
-      ConfigError: for another type, or a value out of its range.
+      ConfigError: for a value of the wrong type or out of its range.
     """
     if isinstance(value, jax.core.Tracer):
         return value
@@ -164,7 +165,7 @@ def checked(name: str, value: Any, kind: Kind) -> Any:
         if kind.function == "optimizer" and not isinstance(value, str):
             raise ConfigError(
                 f"{name}={value!r}; give {' or '.join(map(repr, kind.choices))}, an Optax "
-                "transformation, or a function of the Spec that gives one"
+                "transformation, or a function of the Spec that returns one"
             )
         check_choice(name, value, kind.choices)
         return value
@@ -178,7 +179,7 @@ def checked(name: str, value: Any, kind: Kind) -> Any:
 
 
 def type_text(kind: Kind) -> str:
-    """The type alone, as stubs and signatures show it."""
+    """The type without its range, as stubs and signatures show it."""
     if kind.base is Literal:
         text = f"Literal[{', '.join(map(json.dumps, kind.choices))}]"
     elif kind.base is Sequence:
@@ -190,10 +191,10 @@ def type_text(kind: Kind) -> str:
 
 
 def check(annotation: Any, **values: Any) -> None:
-    """Checks values by an annotation.
+    """Checks keyword values against one annotation; tracers pass.
 
     Raises:
-      ConfigError: for the first one of another type or out of the range; tracers pass.
+      ConfigError: for the first value of the wrong type or out of the range.
     """
     for name, value in values.items():
         checked(name, value, kind_of(annotation))
@@ -211,8 +212,8 @@ def _number(name: str, value: Any, kind: Kind) -> Any:
         return int(value)
     if is_function(value):
         raise ConfigError(
-            f"{name} is the function {text_of(value)}, but the method computes with the number; "
-            f"choose a finite number{none}"
+            f"{name} is the function {text_of(value)}, but the method needs a number; choose a "
+            f"finite number{none}"
         )
     if not is_number(value) or not math.isfinite(value):
         raise ConfigError(f"{name}={value!r}; choose a finite number{none}")
@@ -234,19 +235,19 @@ def _frozen(value: Any) -> Any:
 
 
 def takes_part(weight: Any) -> bool:
-    """Whether a term of the loss takes part: not where its :data:`TERM` is exactly 0."""
+    """Whether a term of the loss is computed: a :data:`TERM` weight of exactly 0 omits it."""
     return isinstance(weight, jax.core.Tracer) or weight != 0
 
 
 def is_traced(value: Any, kind: Kind) -> bool:
-    """Whether a checked value is data of the program."""
+    """Whether a checked value is an input of the compiled program and not part of it."""
     if value is None or is_function(value):
         return False
     return kind.traced and not (TERM in kind.marks and value == 0)
 
 
 def known(*values: Any) -> bool:
-    """Whether all values are numbers, and none a tracer: builders compare arguments only then."""
+    """Whether no value is a tracer, so that a builder can compare the values in Python."""
     return not any(isinstance(value, jax.core.Tracer) for value in values)
 
 
@@ -257,17 +258,17 @@ def checked_arguments(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The values of all arguments of a builder, defaults among them, checked.
+    """Checks the arguments of a builder and returns all of them, including defaults.
 
     Args:
-      label: what messages call the builder, such as ``fsjax.methods.stg``.
+      label: the name of the builder in messages, such as ``fsjax.methods.stg``.
       parameters: its parameters by name.
-      kinds: what their annotations say, by name.
-      args, kwargs: the call.
+      kinds: their parsed annotations by name.
+      args, kwargs: the arguments of the call.
 
     Raises:
-      TypeError: for arguments that the builder does not have, or lacks.
-      ConfigError: for a value of another type or out of its range.
+      TypeError: for unknown or missing arguments.
+      ConfigError: for a value of the wrong type or out of its range.
     """
     for name in kwargs:
         if name not in parameters:
@@ -283,10 +284,10 @@ def checked_arguments(
 
 
 def imported(what: str, name: str) -> Callable[..., Any]:
-    """The function ``module:function``; modules are looked for in the working directory as well.
+    """Imports the function ``module:function``; the working directory is searched too.
 
     Args:
-      what: what messages call it, ``method`` or ``task``.
+      what: the word for it in messages, ``method`` or ``task``.
       name: module and function.
 
     Raises:

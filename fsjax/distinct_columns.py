@@ -1,4 +1,4 @@
-"""From logits or scores to features: unique percentage and exactly K distinct columns."""
+"""The selection of exactly K distinct columns, and the percentage of unique picks."""
 
 import jax
 import jax.numpy as jnp
@@ -7,10 +7,10 @@ Array = jax.Array
 
 
 def unique_percentage(picks: Array, num_features: int) -> Array:
-    """Share of distinct choices (IP-CAE, definition 2.1).
+    """Percentage of distinct columns among the picks (IP-CAE, definition 2.1).
 
     Args:
-      picks: ``(K,)`` chosen columns, with duplicates.
+      picks: ``(K,)`` selected columns, possibly with duplicates.
       num_features: D.
 
     Returns:
@@ -25,14 +25,14 @@ def distinct_top_k(
 ) -> Array:
     """Exactly k distinct columns in order of importance.
 
-    The method's own picks come first, ordered by score; duplicates among them are filled by the
-    next best columns by score. Columns that ``feature_mask`` rules out (constant ones) come last
-    of all, so they are chosen only where fewer than k others exist.
+    The method's own picks come first, ordered by score; duplicates among them are replaced by the
+    next best columns by score. Columns that ``feature_mask`` excludes (constant ones) come last,
+    so they are selected only if there are fewer than k others.
 
     Args:
       scores: ``(D,)``; NaN counts as the lowest.
       k: number of columns, 1 to D.
-      picks: ``(K,)`` columns chosen by the method, or ``None`` to go by the scores alone.
+      picks: ``(K,)`` columns selected by the method, or ``None`` to use the scores only.
       feature_mask: ``(D,)`` bool, true where a column may be selected; ``None`` allows all.
 
     Returns:

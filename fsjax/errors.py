@@ -1,4 +1,7 @@
-"""Errors whose message is meant for the user: what was given, what is allowed, what to do."""
+"""Errors for the user, and checks of single values that raise them.
+
+A message says what is wrong, with the value; what is allowed; and what to do.
+"""
 
 import difflib
 import functools
@@ -11,31 +14,32 @@ from typing import ParamSpec, TypeGuard, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: What moves the cursor, colours, or turns the direction of text: all but the line end and the tab.
+#: Characters that move the cursor, set colours or reverse the text direction; newline and tab are
+#: allowed.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
     r"""Text with its control characters escaped, as in ``\x1b[31mred``.
 
-    Names of columns and labels come from files, which could tell a terminal anything.
+    Column names and labels come from files, and may contain escape sequences for the terminal.
     """
     return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 class FsjaxError(ValueError):
-    """Base of every error that fsjax raises about what it was given."""
+    """Base class of the errors that fsjax raises about data and settings."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
 
 
 class DataError(FsjaxError):
-    """The data cannot be used: a missing or broken file, wrong columns, missing values."""
+    """The data cannot be used, for example because of a damaged file or missing values."""
 
 
 class ConfigError(FsjaxError):
-    """A setting cannot be used: an unknown name, a value out of its range."""
+    """A setting cannot be used, for example an unknown name or a value out of its range."""
 
 
 class NonFiniteLossError(FsjaxError):
@@ -43,10 +47,10 @@ class NonFiniteLossError(FsjaxError):
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str:
-    """Text that helps with a mistyped name.
+    """A suggestion for a mistyped name.
 
-    ``"did you mean 'isolet'?"`` when one of the ``allowed`` names is close (letter case ignored),
-    and otherwise ``"allowed: 'arcene', 'coil20', ..."`` with every name in the given order.
+    It is ``"did you mean 'isolet'?"`` if one of the ``allowed`` names is similar (ignoring case),
+    and otherwise ``"allowed: 'arcene', 'coil20', ..."`` with all names in the given order.
     """
     names = [str(item) for item in allowed]
     by_lower = {item.lower(): item for item in names}
@@ -59,25 +63,25 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether this is a real number; truth values are not."""
+    """Whether this is a real number; booleans are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def check_choice(label: str, value: object, allowed: Collection[str]) -> None:
-    """ConfigError, with the nearest name or all of them, unless a value is one of the names."""
+    """Raises ConfigError, with a suggestion, unless the value is one of the allowed names."""
     if not isinstance(value, str) or value not in allowed:
         raise ConfigError(f"{label}={value!r}: {nearest(str(value), allowed)}")
 
 
 def check_names(subject: str, names: Iterable[str], allowed: Collection[str]) -> None:
-    """ConfigError, beginning with ``subject``, for the first name that is not allowed."""
+    """Raises ConfigError for the first name that is not allowed; ``subject`` starts the message."""
     for name in names:
         if name not in allowed:
             raise ConfigError(f"{subject} {name!r}: {nearest(name, allowed)}")
 
 
 def suggests_names(function: Callable[P, R]) -> Callable[P, R]:
-    """Makes a function answer an unknown keyword with a TypeError that has the nearest name."""
+    """Makes a function raise a TypeError with the nearest name for an unknown keyword."""
     parameters = inspect.signature(function).parameters
     further = inspect.Parameter.VAR_KEYWORD
     names = [name for name, parameter in parameters.items() if parameter.kind is not further]
@@ -93,15 +97,15 @@ def suggests_names(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def unknown_attribute(module: str, name: str, public: Iterable[str]) -> AttributeError:
-    """The error of a module's ``__getattr__``, with the nearest of its public names, if any."""
+    """The error of a module's ``__getattr__``, with a similar public name if there is one."""
     message = f"module {module!r} has no attribute {name!r}"
     close = nearest(name, public)
-    # All names are more than a message should hold.
+    # Without a similar name, the list of all names would be too long for a message.
     return AttributeError(f"{message}; {close}" if close.startswith("did") else message)
 
 
 def check_flag(label: str, value: object) -> bool:
-    """A truth value, NumPy's too, as a bool; ConfigError for anything else."""
+    """The boolean, possibly NumPy's, as a ``bool``; ConfigError for anything else."""
     import numpy as np  # slow to import, and not needed for the command line's own mistakes
 
     if not isinstance(value, bool | np.bool_):
@@ -110,9 +114,9 @@ def check_flag(label: str, value: object) -> bool:
 
 
 def check_whole(label: str, value: object, least: int = 1, most: int | None = None) -> int:
-    """A whole number from ``least`` to ``most``, as an int; else ConfigError, which says ``label``.
+    """The whole number from ``least`` to ``most`` as an ``int``; ConfigError for anything else.
 
-    ``3.0`` counts as 3, ``True`` does not count.
+    ``3.0`` is accepted, ``True`` is not. The message starts with ``label``.
     """
     if not is_number(value) or value != value // 1 or value < least:
         raise ConfigError(f"{label}={value!r}; choose a whole number, at least {least}")
@@ -122,7 +126,7 @@ def check_whole(label: str, value: object, least: int = 1, most: int | None = No
 
 
 def check_num_features(num_features: int, D: int) -> None:
-    """ConfigError unless the number of columns to select is whole and from 1 to ``D``, all of X."""
+    """Raises ConfigError unless ``num_features`` is a whole number from 1 to ``D``."""
     if (
         type(num_features) is bool
         or not isinstance(num_features, numbers.Integral)

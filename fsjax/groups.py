@@ -1,7 +1,7 @@
-"""Columns that are chosen together: one-hot columns of a category, channels, measurements.
+"""Groups of columns that are selected together, for example the one-hot columns of a category.
 
-Groups are whole numbers from 0 to G - 1, one for each of the D columns, as a tuple
-(``Spec.groups``); ``None`` makes every column its own group.
+Groups are a tuple (``Spec.groups``) with a whole number from 0 to G - 1 for each of the D columns;
+``None`` makes every column its own group.
 """
 
 from collections.abc import Sequence
@@ -15,20 +15,22 @@ from fsjax.errors import ConfigError
 
 Groups = tuple[int, ...] | None
 
-#: Columns that the name of a group lists in full.
+#: The name of a group lists all its columns if there are at most this many.
 _NAMED = 3
 
 
 def check_groups(groups: Sequence[int] | np.ndarray | None, num_columns: int) -> Groups:
-    """``(D,)`` whole numbers from 0 to G - 1 as a tuple.
+    """Checks the groups, ``(D,)`` whole numbers from 0 to G - 1, and returns them as a tuple.
 
-    ConfigError if there is not one number for each of the ``num_columns`` D, or one is left out.
+    Raises:
+      ConfigError: if there is not one number for each of the D columns, or if a number from 0 to
+        G - 1 is missing.
     """
     if groups is None:
         return None
     try:
         labels = np.asarray(groups)
-    except ValueError:  # of rows of different lengths
+    except ValueError:  # rows of different lengths
         labels = np.asarray(None)
     if labels.shape != (num_columns,) or labels.dtype.kind not in "iu":
         raise ConfigError(
@@ -38,17 +40,17 @@ def check_groups(groups: Sequence[int] | np.ndarray | None, num_columns: int) ->
     distinct = np.unique(labels)
     if not np.array_equal(distinct, np.arange(len(distinct))):
         raise ConfigError(
-            f"groups has the numbers {distinct[:5].tolist()}...; number them from 0 without gaps, "
-            "as np.unique(groups, return_inverse=True)[1] does"
+            f"groups has the numbers {distinct[:5].tolist()}...; number the groups from 0 without "
+            "gaps, for example by np.unique(groups, return_inverse=True)[1]"
         )
     return tuple(labels.tolist())
 
 
 def unit_names(feature_names: Sequence[str] | None, groups: Groups) -> tuple[str, ...] | None:
-    """What the columns, or the groups of columns, are called.
+    """The names of the columns or, if there are groups, of the groups.
 
-    The names of groups are made of their columns' names: ``red, green``, or ``x3 to x30 (28)`` for
-    many. ``None`` for single columns without names.
+    The name of a group is made of its columns' names: ``red, green``, or ``x3 to x30 (28)`` for
+    many columns. Returns ``None`` for columns without names.
     """
     if groups is None:
         return None if feature_names is None else tuple(map(str, feature_names))
@@ -63,21 +65,21 @@ def unit_names(feature_names: Sequence[str] | None, groups: Groups) -> tuple[str
 
 
 def expand(values: Array, groups: Groups) -> Array:
-    """``(..., G)`` values of groups to ``(..., D)``, those of their columns."""
+    """Repeats ``(..., G)`` values of groups for each of their columns: ``(..., D)``."""
     return values if groups is None else values[..., np.asarray(groups)]
 
 
 def any_column(columns: np.ndarray, groups: Groups) -> np.ndarray:
-    """``(S, D)`` bool to ``(S, G)``: groups with at least one true column."""
+    """``(S, D)`` bool to ``(S, G)``: whether a group has at least one true column."""
     if groups is None:
         return columns
     return pd.DataFrame(columns.T).groupby(np.asarray(groups)).any().to_numpy().T
 
 
 def gather(rows: Array, groups: Groups) -> Array:
-    """``(D, ...)`` to ``(G, L, ...)``: the rows of each group, with zeros up to the largest, L.
+    """``(D, ...)`` to ``(G, L, ...)``: the rows of each group, padded with zeros.
 
-    Without groups ``(D, 1, ...)``.
+    L is the size of the largest group. Without groups the result is ``(D, 1, ...)``.
     """
     if groups is None:
         return rows[:, None]
@@ -95,7 +97,7 @@ def scatter(gathered: Array, groups: Groups) -> Array:
 
 
 def _members(groups: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """``(G, L)`` columns of each group, D where there is none, and the place ``(D,)`` of each."""
+    """``(G, L)`` columns of each group, padded with D, and ``(D,)`` places within the groups."""
     numbers = np.asarray(groups)
     counts = np.bincount(numbers)
     members = np.full((len(counts), counts.max()), len(numbers))

@@ -1,22 +1,23 @@
 """The interface of the library: read this file first.
 
-A method is a value made of pure functions, and one engine runs every method, as Optax does with
-gradient transformations. All that changes during training lives in one pytree, the
-:class:`TrainState`, so that a run can be jitted, vmapped over seeds, saved, resumed and compared.
+A :class:`Method` is a named tuple of pure functions, as a gradient transformation is in Optax, and
+one engine runs every method. Everything that changes during training is in one pytree, the
+:class:`TrainState`, so a run can be jitted, vmapped over seeds, saved, resumed and compared.
 
-The engine (``fsjax/engine``) does, for each seed, with ``data`` all training rows::
+For each seed, the engine (``fsjax/engine``) runs this loop, where ``data`` holds all training
+rows::
 
     state = method.init(key, spec, data)
     for each epoch:
         for each batch:
             (loss, aux), grads = value_and_grad(method.loss)(state.params, state, batch, key)
-            state = optimiser step with method.optimizer
+            state = state after a step of method.optimizer
             state = method.after_step(state, grads, aux, batch, key)
-        keep a snapshot if method.keep says that this epoch is the best so far
+        state.best = a snapshot, if this epoch is the best so far by method.keep
         state = method.after_epoch(state, data, key)
         stop if state.done
-    state = method.finish(the state of the kept epoch, data, key)
-    method.select(state): the scores of all columns, from which K are selected
+    state = method.finish(state of the kept epoch, data, key)
+    selection = method.select(state)  # the scores of all columns; the best K are selected
 """
 
 from __future__ import annotations
@@ -44,38 +45,40 @@ TrainingLoss = Callable[[Any, "TrainState", "Batch[Array]", Array], tuple[Array,
 #: ``(state, x[B, D]) -> outputs[B, C]``.
 Predict = Callable[["TrainState", Array], Array]
 
-#: ``(outputs (B, C), y, weight (B,)) -> scalar``, as :func:`fsjax.tasks.loss` without the task.
+#: ``(outputs[B, C], y, weight[B]) -> scalar``: :func:`fsjax.tasks.loss` without the task's name.
 Loss = Callable[[Array, Array, Array], Array]
 
 
-#: What may tell the best epoch: the validation loss, accuracy or (two classes) area under the ROC
-#: curve, or being the last.
+#: Criteria for the best epoch: the validation loss, the validation accuracy or (for two classes)
+#: the area under the ROC curve; ``last`` keeps the last epoch.
 BEST_BY = ("loss", "accuracy", "auc", "last")
 
 
 class Spec(NamedTuple):
-    """Static facts of a run: shapes, task and length. Hashable, known before compilation.
+    """Static facts about a run: shapes, task and length. Hashable, and known before compilation.
 
     Attributes:
       num_columns: D, the number of input columns.
-      num_outputs: C, as the task has it: classes, D for reconstruction, the number of targets,
-        labels or counts, 1 for survival.
-      task: a name in :data:`fsjax.tasks.TABLE`; of a registered task with its arguments.
-      num_rows: rows of the training arrays. Some of the last may only fill up, with weight 0, so
-        that tables of nearly the same length share a program.
+      num_outputs: C, which depends on the task: the number of classes, targets, labels or counts;
+        D for reconstruction; 1 for survival.
+      task: a name in :data:`fsjax.tasks.TABLE`; for a registered task it includes the arguments.
+      num_rows: rows of the training arrays. The last ones may be padding with weight 0, so that
+        tables of similar length share a program.
       batch_size: B, rows per step.
       num_epochs: epochs of the whole run; schedules are relative to it.
       steps_per_epoch: optimiser steps in one epoch, at least 1.
-      shuffle: whether the training rows get a new order in every epoch.
-      best_by: what the epochs are judged by, one of :data:`BEST_BY`.
-      repeats: times that an epoch visits every training row.
-      image_shape: ``(H, W)`` or ``(H, W, channels)`` where a row is an image, else ``None``.
-      image_order: ``C`` where rows hold pixels line by line, ``F`` column by column.
-      groups: the group of each column, where columns are chosen together (:mod:`fsjax.groups`).
-      early_stopping: epochs without a better one after which a seed is done, or ``None``.
-      loss: what takes the place of the task's loss, or ``None``; methods call :meth:`loss_of`.
-      task_code: what the functions of a registered task do, in short, so that neither programs nor
-        checkpoints of another one are taken for it; empty for built-in tasks.
+      shuffle: whether the training rows are shuffled in every epoch.
+      best_by: the criterion for the best epoch, one of :data:`BEST_BY`.
+      repeats: how often an epoch visits each training row.
+      image_shape: ``(H, W)`` or ``(H, W, channels)`` if each row is an image, else ``None``.
+      image_order: ``C`` if a row holds the pixels line by line, ``F`` if column by column.
+      groups: the group of each column if columns are selected in groups (:mod:`fsjax.groups`),
+        else ``None``.
+      early_stopping: a seed is done after this many epochs without improvement; ``None`` for
+        never.
+      loss: replaces the loss of the task, unless ``None``; methods call :meth:`loss_of`.
+      task_code: a digest of the functions of a registered task, so that programs and checkpoints
+        of another task with the same name are not reused; empty for built-in tasks.
     """
 
     num_columns: int
@@ -96,12 +99,15 @@ class Spec(NamedTuple):
     task_code: str = ""
 
     def loss_of(self, outputs: Array, y: Array, weight: Array) -> Array:
-        """The loss of some rows, a scalar: the task's, unless the run has one of its own.
+        """The loss of a batch: :attr:`loss` if the run has one, otherwise the loss of the task.
 
         Args:
-          outputs: ``(B, C)``.
-          y: as in :class:`Batch`.
+          outputs: ``(B, C)`` outputs of the network.
+          y: targets as in :class:`Batch`.
           weight: ``(B,)`` non-negative, not all 0; rows of weight 0 do not count.
+
+        Returns:
+          Scalar.
         """
         if self.loss is not None:
             return self.loss(outputs, y, weight)
@@ -109,25 +115,25 @@ class Spec(NamedTuple):
 
     @property
     def num_units(self) -> int:
-        """How many there are to choose from: groups, or D columns."""
+        """The number of units to select from: G groups, or D columns without groups."""
         return self.num_columns if self.groups is None else max(self.groups) + 1
 
 
-#: What holds the rows of a :class:`Batch`.
+#: The type of the rows in a :class:`Batch`.
 RowArray = TypeVar("RowArray", bound=Array | SparseRows, covariant=True)
 
 
 class Batch(NamedTuple, Generic[RowArray]):
-    """Rows of one step, or all training rows.
+    """The rows of one training step, or all training rows.
 
-    To type checkers ``Batch[Array]`` are rows of one step, and :data:`TrainingRows` all of them.
+    For type checkers, the rows of one step are ``Batch[Array]``, all rows :data:`TrainingRows`.
 
     Attributes:
       x: ``(B, D)`` scaled inputs. All training rows of a sparse table are
-        :class:`fsjax.tables.sparse_rows.SparseRows`, of which ``x[rows]`` is dense.
+        :class:`fsjax.tables.sparse_rows.SparseRows`; ``x[rows]`` is then a dense array.
       y: targets: ``(B,)`` integer classes; ``(B, C)`` numbers, labels or counts; for survival
-        ``(B, 2)``, place in time and event; for reconstruction ``(B, D)``, the inputs themselves.
-      weight: ``(B,)`` non-negative weights; 0 for rows that only fill up.
+        ``(B, 2)``, the rank in time and the event; for reconstruction the inputs, ``(B, D)``.
+      weight: ``(B,)`` non-negative weights; 0 for padding rows.
     """
 
     x: RowArray
@@ -135,12 +141,12 @@ class Batch(NamedTuple, Generic[RowArray]):
     weight: Array
 
     def take(self, rows: Array | slice) -> Batch[Array]:
-        """Some of the rows, by ``(B,)`` numbers or a slice; dense in any case."""
+        """The rows with the ``(B,)`` indices, or of a slice; always dense."""
         x = self.x[rows]
         return Batch(x, x if self.y is self.x else self.y[rows], self.weight[rows])
 
 
-#: All training rows: what ``init``, ``after_epoch`` and ``finish`` get.
+#: All training rows: the ``data`` of ``init``, ``after_epoch`` and ``finish``.
 TrainingRows = Batch[Array | SparseRows]
 
 
@@ -148,10 +154,10 @@ class Snapshot(NamedTuple):
     """The best epoch so far.
 
     Attributes:
-      params, masks, extra: copies of the fields of :class:`TrainState`; ``()`` where the last
-        state is kept anyway.
-      value: scalar, what ``Method.keep`` said of it; ``inf`` as long as that was not finite.
-      epoch: scalar int32, its number, from 1; 0 before the first.
+      params, masks, extra: copies of the fields of :class:`TrainState`; ``()`` if the last epoch
+        is kept anyway.
+      value: scalar, the value of ``Method.keep``; ``inf`` until one was finite.
+      epoch: scalar int32, the number of the epoch, from 1; 0 before the first.
     """
 
     params: PyTree
@@ -162,31 +168,33 @@ class Snapshot(NamedTuple):
 
 
 class TrainState(struct.PyTreeNode):
-    """All that changes during training, as one pytree; over seeds, leaves are ``(S, ...)``.
+    """Everything that changes during training, as one pytree.
+
+    These are the shapes for one seed; with S seeds, each leaf is ``(S, ...)``.
 
     Attributes:
-      key: ``(2,)`` uint32 words of the seed's PRNG key; never consumed, only folded with the epoch
-        and the step, so that a resumed run repeats an uninterrupted one.
+      key: ``(2,)`` uint32 words of the seed's PRNG key. It is never consumed, only folded with the
+        epoch and the step, so that a resumed run repeats an uninterrupted one.
       step: int32, optimiser steps done.
       epoch: int32, epochs done.
       params: trainable arrays.
-      masks: boolean arrays in the structure of ``params`` (all true where nothing is masked), or
-        ``()`` for methods that mask no parameter.
+      masks: boolean arrays with the structure of ``params`` (all true where nothing is masked), or
+        ``()`` for methods that mask no parameters.
       opt_state: state of ``Method.optimizer``.
-      hyper: float32 scalars, the method's float arguments by name: traced, so that other values
-        do not recompile.
-      feature_mask: ``(D,)`` bool: columns that may be selected. Columns that are constant in the
-        training rows are false. ``(G,)`` where groups are chosen.
-      extra: whatever else the method carries (importances, smoothed masks, ...).
-      log: what the method carries beside ``extra`` and no snapshot takes back, such as the epoch at
-        which each column left.
-      best: the best epoch so far.
-      value: scalar float32, what the newest epoch was judged by: the validation loss, or minus the
-        accuracy or AUC; the training loss where there are no validation rows.
-      done: bool, whether the seed has no more to learn; its later epochs are skipped.
-      trace: ``(T, D)`` float32 connections of the input neurons at some epochs, for networks with
-        masks on their input layer, or ``()``; no snapshot takes it back.
-      spec: static facts of the run.
+      hyper: float32 scalars, the method's float arguments by name. They are traced, so changing
+        their values does not recompile.
+      feature_mask: ``(D,)`` bool, true for columns that may be selected: those that are not
+        constant in the training rows. ``(G,)`` for groups.
+      extra: other arrays of the method (importances, smoothed masks, ...).
+      log: like ``extra``, but not restored from the snapshot of the best epoch; for example the
+        epoch at which each column was removed.
+      best: snapshot of the best epoch so far.
+      value: scalar float32, the criterion of the newest epoch, lower is better: the validation
+        loss, or minus the accuracy or AUC; the training loss if there are no validation rows.
+      done: bool, whether training of this seed is complete; its later epochs are skipped.
+      trace: ``(T, D)`` float32, the number of connections of each input neuron at T epochs, for
+        networks with a mask on their input layer, else ``()``. Not restored from a snapshot.
+      spec: static facts about the run.
     """
 
     key: Array
@@ -209,18 +217,18 @@ class TrainState(struct.PyTreeNode):
 def create_state(
     spec: Spec, params: PyTree, *, masks: PyTree = (), extra: PyTree = (), log: PyTree = ()
 ) -> TrainState:
-    """What ``Method.init`` returns: the state before the first step.
+    """Creates the state before the first step, for ``Method.init`` to return.
 
     Args:
-      spec: static facts of the run.
+      spec: static facts about the run.
       params: initial parameters; ``()`` for methods that train nothing.
       masks: boolean tree with the structure of ``params``, or ``()``.
       extra: further arrays of the method.
-      log: further arrays that no snapshot takes back.
+      log: further arrays that are not restored from the snapshot of the best epoch.
 
     Returns:
-      A :class:`TrainState` to which the engine adds the rest: keys, the state of the optimiser,
-      hyperparameters, the columns that may be selected.
+      A :class:`TrainState`. The engine fills in its key, optimiser state, hyperparameters and
+      feature mask.
     """
     zero = jnp.zeros((), jnp.int32)
     worst = jnp.full((), jnp.inf, jnp.float32)
@@ -244,13 +252,13 @@ def create_state(
 
 
 class Selection(NamedTuple):
-    """What a method says about the columns (or groups).
+    """The result of a method for one seed: how important each column (or group) is.
 
     Attributes:
       scores: ``(D,)`` importance, larger is better.
-      picks: ``(K,)`` columns that the method chose itself, possibly with duplicates; ``None``
-        where the selection is the top K of the scores.
-      gates: ``(D,)`` in [0, 1] for methods that open and close the inputs, else ``None``.
+      picks: ``(K,)`` columns that the method selected itself, possibly with duplicates; ``None``
+        if the selection is the top K by score.
+      gates: ``(D,)`` in [0, 1] for methods that open and close their inputs, else ``None``.
     """
 
     scores: Array
@@ -259,12 +267,12 @@ class Selection(NamedTuple):
 
 
 class Search(NamedTuple):
-    """How to get exactly K open gates (BinMask, section 3.2).
+    """How to search for exactly K open gates (BinMask, section 3.2).
 
     Attributes:
-      parameter: the float argument that closes gates as it grows.
-      close: ``(state, threshold) -> state`` whose gates below the threshold are 0, and whose
-        network does not see their columns.
+      parameter: name of the float argument to search over; a larger value closes more gates.
+      close: ``(state, threshold) -> state``: sets the gates below the threshold to 0, so that the
+        network no longer sees their columns.
     """
 
     parameter: str
@@ -275,21 +283,23 @@ class About(NamedTuple):
     """Facts about a method.
 
     Attributes:
-      name: what it is called; of registered methods, their own.
-      tasks: the built-in tasks that the method is for; the first is its default. It takes
-        registered tasks that resemble one of them if its loss is made of ``fsjax.tasks.loss``.
-      num_features: K, where the method fixes it; ``None`` otherwise.
-      takes_groups: whether it chooses groups of columns where ``Spec.groups`` has them.
-      gates: whether ``select`` gives gates.
-      validates: whether the method looks at ``TrainState.value`` itself, and so wants validation
-        rows although it keeps its last epoch.
-      sparse: whether the method takes the rows of ``data.x`` by ``data.x[rows]`` or
-        ``data.take(rows)`` only, or does not look at it, so that the table may be sparse.
-      flops: floating-point operations of training for each connection and row: 2 forward and 4
-        backward as a rule.
-      weights: from the parameters to those that are connections of the network; all by default.
-      settings: the arguments by name, hashable.
-      source: how it was built, where a registered builder did so.
+      name: name of the method; registration sets it.
+      tasks: the built-in tasks that the method supports; the first is the default. A method whose
+        loss calls ``Spec.loss_of`` or ``fsjax.tasks.loss`` also supports registered tasks that
+        resemble one of these.
+      num_features: K, if the method is built for a fixed number of columns, else ``None``.
+      takes_groups: whether the method can select groups of columns (``Spec.groups``).
+      gates: whether ``select`` returns gates.
+      validates: whether the method itself reads ``TrainState.value``, and therefore needs
+        validation rows even if it keeps its last epoch.
+      sparse: whether the table may be sparse: the method reads ``data.x`` only by ``data.x[rows]``
+        or ``data.take(rows)``, or not at all.
+      flops: floating-point operations of training per connection and row; usually 2 forward and
+        4 backward.
+      weights: ``params -> params``, only those that are connections of the network; ``None`` for
+        all of them.
+      settings: the arguments by name, hashable; registration sets them.
+      source: how a registered builder made the method; ``None`` if it was made by hand.
     """
 
     name: str = ""
@@ -313,31 +323,32 @@ class Method(NamedTuple):
     """A feature selection or sparse training method: pure functions and an optimiser.
 
     Attributes:
-      about: facts.
-      init: ``(key, spec, data) -> TrainState`` (:func:`create_state`), once per seed; sees all
-        training rows.
+      about: facts about the method.
+      init: ``(key, spec, data) -> TrainState``: creates the first state by :func:`create_state`;
+        called once per seed, with all training rows.
       select: ``(state) -> Selection``: the importance of each column, and the method's own picks
-        or gates.
+        or gates, if any.
       loss: ``(params, state, batch, key) -> (scalar, aux)``; differentiated by ``params``.
         ``None`` for filters, which train nothing.
-      optimizer: an Optax transformation of the gradients, or a function of the :class:`Spec` that
-        gives one, for schedules. ``None`` for filters.
-      predict: ``(state, x[B, D]) -> outputs[B, C]`` with the discrete selection and no noise, or
-        ``None``.
-      after_step: ``(state, grads, aux, batch, key) -> state``: projections, per-step updates.
-      after_epoch: ``(state, data, key) -> state``; called after validation, so that what is
-        validated is what was trained. May set ``state.done``.
-      finish: ``(state, data, key) -> state``, once, on the state that is kept: importances over
-        the training rows are made here.
-      keep: what tells the best epoch unless the user says so: one of :data:`BEST_BY` (``last`` for
-        methods that select or prune as they go, whose early epochs would win otherwise), or a
-        function ``(state) -> value`` of the state after validation, of which the lowest wins.
-        The newest epoch is kept as long as no value was finite (``inf`` during a warm-up, NaN),
-        and patience counts from the first that was.
+      optimizer: an Optax gradient transformation or, for schedules that depend on the length of
+        the run, a function of the :class:`Spec` that returns one. ``None`` for filters.
+      predict: ``(state, x[B, D]) -> outputs[B, C]``, with the discrete selection and without
+        noise; ``None`` for methods that do not predict.
+      after_step: ``(state, grads, aux, batch, key) -> state``, after each optimiser step: for
+        example projections and topology updates.
+      after_epoch: ``(state, data, key) -> state``, after the validation of each epoch, so that
+        validation sees the network as it was trained. May set ``state.done``.
+      finish: ``(state, data, key) -> state``, once, on the state of the kept epoch; for example to
+        compute importances over the training rows.
+      keep: the default criterion for the best epoch: one of :data:`BEST_BY`, or a function
+        ``(state) -> value`` of the state after validation; the lowest value wins. Use ``last`` for
+        methods that select or prune during training, where early epochs would win otherwise.
+        Until a value is finite (it may be ``inf`` during a warm-up, or NaN) the newest epoch is
+        kept, and the patience of early stopping is not used up.
       monitor: ``(state) -> {name: scalar}``: further values to record after each epoch.
-      record: names of scalars in the ``aux`` of ``loss``; their means over the steps of an epoch
+      record: names of scalars in the ``aux`` of ``loss``, whose means over the steps of each epoch
         are recorded too.
-      search: how to find the strength that keeps exactly K gates open, or ``None``.
+      search: how to search for exactly K open gates, or ``None``.
     """
 
     about: About
@@ -363,16 +374,16 @@ class Method(NamedTuple):
 
     @property
     def training_loss(self) -> TrainingLoss:
-        """``loss`` of a method that trains; ConfigError for a filter."""
+        """``loss``, which is not ``None``; ConfigError for a filter."""
         if self.loss is None:
-            raise ConfigError(f"{self.name} is a filter: it has no loss to train by")
+            raise ConfigError(f"{self.name} is a filter and has no training loss")
         return self.loss
 
     @property
     def predictor(self) -> Predict:
-        """``predict`` of a method that predicts; ConfigError for one that only selects."""
+        """``predict``, which is not ``None``; ConfigError for a method that only selects."""
         if self.predict is None:
-            raise ConfigError(f"{self.name} selects columns and does not predict")
+            raise ConfigError(f"{self.name} only selects columns; it does not predict")
         return self.predict
 
     def __repr__(self) -> str:

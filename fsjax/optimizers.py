@@ -14,18 +14,18 @@ from fsjax.user_functions import text_of
 
 
 def for_run(optimizer: Any, spec: Any) -> optax.GradientTransformation:
-    """The optimiser of a run: the transformation itself, or what a function makes of the Spec.
+    """The optimiser of a run: the transformation itself, or the one a function of the Spec returns.
 
     Raises:
-      ConfigError: if the function gives anything else.
+      ConfigError: if the function does not return an Optax transformation.
     """
     if isinstance(optimizer, optax.GradientTransformation):
         return optimizer
     transformation = optimizer(spec)
     if not isinstance(transformation, optax.GradientTransformation):
         raise ConfigError(
-            f"the optimizer {text_of(optimizer)} gives a {type(transformation).__name__}; a "
-            "function of the Spec gives an Optax transformation, such as optax.adam(1e-3)"
+            f"the optimizer {text_of(optimizer)} returns a {type(transformation).__name__}; a "
+            "function of the Spec must return an Optax transformation, such as optax.adam(1e-3)"
         )
     return transformation
 
@@ -33,16 +33,16 @@ def for_run(optimizer: Any, spec: Any) -> optax.GradientTransformation:
 def cosine_by_epoch(
     first: Array | float, last: Array | float, num_epochs: int, steps_per_epoch: int
 ) -> optax.Schedule:
-    """A rate that falls along half a cosine, from epoch to epoch (BinMask, Algorithm 1).
+    """A cosine learning rate schedule that changes once per epoch (BinMask, Algorithm 1).
 
-    It is ``first`` in the first epoch, and ``last`` in the last of ``num_epochs`` (at least 1) and
-    after it; an epoch has ``steps_per_epoch`` optimiser steps.
+    The rate is ``first`` in the first epoch, and ``last`` from the last of ``num_epochs`` (at least
+    1) on; an epoch has ``steps_per_epoch`` optimiser steps.
     """
 
     def schedule(step: Array) -> Array:
         epoch = jnp.minimum(step // steps_per_epoch, num_epochs - 1)
-        way = epoch / max(num_epochs - 1, 1)
-        return last + 0.5 * (first - last) * (1.0 + jnp.cos(jnp.pi * way))
+        progress = epoch / max(num_epochs - 1, 1)
+        return last + 0.5 * (first - last) * (1.0 + jnp.cos(jnp.pi * progress))
 
     return schedule
 
@@ -50,10 +50,9 @@ def cosine_by_epoch(
 def active_between(
     inner: optax.GradientTransformation, start: int, end: int | None = None
 ) -> optax.GradientTransformation:
-    """An optimiser that rests, moments and schedules too, before step ``start`` and from ``end``
-    on.
+    """Restricts an optimiser to the steps from ``start`` to before ``end``.
 
-    At ``start`` it acts, at ``end`` it rests again; ``None`` for never.
+    In all other steps its moments and schedules do not advance either. ``None`` has no end.
     """
     return optax.conditionally_mask(
         inner, lambda step: (step >= start) & (end is None or step < end)

@@ -1,11 +1,12 @@
-"""The registry of methods: one registration, from which everything else about a method follows.
+"""The registry of methods: everything else about a method follows from one registration.
 
     @fsjax.register(estimator="DeepLasso", paper="Cherepanova et al., NeurIPS 2023")
     def deep_lasso(*, penalty: NonNegative = 0.01, hidden: Layers = (64,)) -> fsjax.Method:
         ...
 
-makes ``fsjax.methods.METHODS["deep_lasso"]``, the estimator ``DeepLasso``, saving and loading, the
-launchers' ``--config.method.name``, and a row of the contract that every method keeps.
+adds ``fsjax.methods.METHODS["deep_lasso"]`` and the estimator ``DeepLasso``. The method can then be
+saved and loaded, the launchers accept it in ``--config.method.name``, and the contract test that
+every method must pass includes it.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ class Builder(Protocol):
     registration: Registration
 
     def __call__(self, *args: Any, **kwargs: Any) -> Method:
-        """The method with these arguments, checked."""
+        """Checks the arguments and returns the method with them."""
 
 
-#: Every method by name; packages add theirs by the entry point group of :data:`GROUP`.
+#: All methods by name; packages add theirs through the entry point group :data:`GROUP`.
 METHODS: dict[str, Builder] = {}
 
-#: What an argument of a method cannot be called: the methods of its estimator, and the arguments
-#: that all estimators have.
+#: Names that an argument of a method cannot have, because its estimator has a method, or every
+#: estimator an argument, of that name.
 RESERVED = frozenset(
     """
     fit fit_transform transform inverse_transform predict predict_proba predict_log_proba
@@ -52,18 +53,18 @@ RESERVED = frozenset(
     """.split()
 )
 
-#: Entry points ``name = package.module:builder`` of this group are methods too.
+#: The entry point group for methods of other packages: ``name = package.module:builder``.
 GROUP = "fsjax.methods"
 
 
 class Structure(NamedTuple):
-    """A method without the values of its traced arguments: what its programs are compiled for.
+    """A method without the values of its traced arguments: the static argument of its programs.
 
     Attributes:
-      build: the builder as it was written.
-      name: of the method.
-      static: the arguments that are structure, by name.
-      traced: names of the others.
+      build: the undecorated builder.
+      name: name of the method.
+      static: the values of the arguments that are not traced, by name.
+      traced: names of the traced arguments.
     """
 
     build: Callable[..., Method]
@@ -73,23 +74,23 @@ class Structure(NamedTuple):
 
     @property
     def in_library(self) -> bool:
-        """Whether the builder is one of this library's, whose contract its tests check."""
+        """Whether the builder belongs to this library, whose own tests check its contract."""
         return self.build.__module__.startswith("fsjax.methods.")
 
     def bind(self, hyper: Mapping[str, Any]) -> Method:
-        """The method with values, which may be tracers, for its traced arguments."""
+        """The method with these values, possibly tracers, of its traced arguments."""
         method = self.build(**dict(self.static), **{name: hyper[name] for name in self.traced})
         return method._replace(about=method.about._replace(name=self.name))
 
 
 class Fixed(NamedTuple):
-    """The structure of a method that no registered builder made: all of it."""
+    """The structure of a method that no registered builder made: the method as a whole."""
 
     method: Method
 
     @property
     def in_library(self) -> bool:
-        """Whether the builder is one of this library's: no."""
+        """False: the builder does not belong to this library."""
         return False
 
     def bind(self, hyper: Mapping[str, Any]) -> Method:
@@ -104,19 +105,19 @@ class Source(NamedTuple):
     Attributes:
       structure: its structure.
       hyper: values of its traced arguments, by name.
-      made: the fields as they were made, of which none was replaced since.
+      fields: the fields that the builder returned; see :func:`is_as_built`.
     """
 
     structure: Structure
     hyper: tuple[tuple[str, float], ...]
-    made: tuple[Any, ...]
+    fields: tuple[Any, ...]
 
 
 def is_as_built(method: Method) -> bool:
-    """Whether a registered builder made the method, and no field was replaced since."""
+    """Whether a registered builder made the method and no field has been replaced since."""
     source = method.about.source
     return source is not None and all(
-        part is other for part, other in zip(source.made, _parts(method), strict=True)
+        part is other for part, other in zip(source.fields, _parts(method), strict=True)
     )
 
 
@@ -127,7 +128,7 @@ def _parts(method: Method) -> tuple[Any, ...]:
 def structure_of(method: Method) -> tuple[Structure | Fixed, dict[str, float]]:
     """The structure of a method, and the values of its traced arguments.
 
-    What was put together by hand, or changed after it was built, is structure as a whole.
+    A method that was made by hand, or changed after it was built, has no traced arguments.
     """
     if is_as_built(method):
         return method.about.source.structure, dict(method.about.source.hyper)
@@ -136,15 +137,15 @@ def structure_of(method: Method) -> tuple[Structure | Fixed, dict[str, float]]:
 
 @dataclasses.dataclass(frozen=True)
 class Registration:
-    """What is known of a method before it is built.
+    """The facts about a method that are known before it is built.
 
     Attributes:
-      name: of the builder.
-      build: the builder as it was written.
+      name: name of the builder.
+      build: the undecorated builder.
       estimator, paper, optimises, num_epochs, batch_size, scaling, training, small,
-        options: as they were given to :func:`register`.
-      parameters: all arguments by name, those of ``options`` among them.
-      kinds: what their annotations say.
+        options: the arguments of :func:`register`.
+      parameters: all arguments by name, including those of ``options``.
+      kinds: the parsed annotation of each argument.
     """
 
     name: str
@@ -163,16 +164,16 @@ class Registration:
 
     @property
     def origin(self) -> str:
-        """``module:function``, by which the launchers find methods outside the library."""
+        """``module:function``, the name by which launchers find methods outside the library."""
         return f"{self.build.__module__}:{self.build.__qualname__}"
 
     @property
     def takes_number(self) -> bool:
-        """Whether the method is made for a number of columns."""
+        """Whether the method is built for a fixed number of columns."""
         return "num_features" in self.parameters
 
     def defaults(self) -> dict[str, Any]:
-        """Default values of the arguments, without K."""
+        """Default values of all arguments except ``num_features``."""
         return {
             name: parameter.default
             for name, parameter in self.parameters.items()
@@ -183,8 +184,8 @@ class Registration:
         """The values of all arguments, checked.
 
         Raises:
-          TypeError: for arguments that the method does not have.
-          ConfigError: for a value of another type or out of its range.
+          TypeError: for unknown or missing arguments.
+          ConfigError: for a value of the wrong type or out of its range.
         """
         label = f"fsjax.methods.{self.name}"
         values = checked_arguments(label, self.parameters, self.kinds, args, kwargs)
@@ -192,7 +193,7 @@ class Registration:
         return values
 
     def _check_rates(self, values: Mapping[str, Any]) -> None:
-        """ConfigError for a learning rate beside an optimiser, which has one of its own."""
+        """Raises ConfigError for a learning rate that an optimiser given as an object ignores."""
         optimizers = [v for name, v in values.items() if self.kinds[name].function == "optimizer"]
         if not any(map(is_function, optimizers)):
             return
@@ -201,8 +202,8 @@ class Registration:
             is_rate = self.kinds[name].function == "schedule"
             if is_rate and known(value) and value != default:
                 raise ConfigError(
-                    f"{name} plays no part beside an optimizer of your own; leave it out, and give "
-                    "the optimizer its rate"
+                    f"{name}={value} has no effect with an optimizer of your own; leave {name} out "
+                    "and set the rate of the optimizer itself"
                 )
 
 
@@ -219,33 +220,35 @@ def register(
     options: Any = None,
     without: Sequence[str] = (),
 ) -> Callable[[Callable[..., Method]], Builder]:
-    """Registers the builder of a method: ours, or one in a file of your own.
+    """Registers the builder of a method, in this library or in your own file.
 
-    The builder is a function of keyword arguments whose annotations say type and range
+    The builder is a function of keyword arguments whose annotations state type and range
     (:mod:`fsjax.arguments`); ``num_features`` may come first. Float arguments are traced: in
-    compiled code the builder is called with tracers for them, so that other values compile
-    nothing. Mark floats that decide on shapes or branches with ``fsjax.arguments.STATIC``. Rates
-    that go to Optax alone may be schedules as well: ``fsjax.arguments.Positive | Schedule``.
+    compiled code the builder is called with tracers for them, so that changing their values does
+    not recompile. Mark floats that decide shapes or branches with ``fsjax.arguments.STATIC``. A
+    learning rate that only Optax uses may also be a schedule: annotate it with
+    ``fsjax.arguments.Positive | Schedule``.
 
     Args:
-      estimator: name of the scikit-learn class, made in the module of the builder.
+      estimator: name of the scikit-learn class, which is added to the module of the builder.
       paper: where the method was published.
       optimises: one line on what it does, for tables.
-      num_epochs: default of the estimator and of default configurations.
+      num_epochs: default of the estimator and of the default configuration.
       batch_size: likewise; ``None`` takes all training rows.
       scaling: likewise, a kind of :func:`fsjax.data.fit_scaler`.
-      training: fixed arguments of :func:`fsjax.fit` beside them.
-      small: arguments for tables of a dozen columns, with which the method is tested.
+      training: further fixed arguments of :func:`fsjax.fit`.
+      small: arguments for tests on tables with a dozen columns.
       options: where the builder's ``**options`` come from: an instance of a dataclass, whose
         values are the defaults, or another registered builder.
-      without: options that the method does not have.
+      without: names of options that the method does not have.
 
     Returns:
-      A decorator. Its function checks the arguments, and returns the same object for equal ones.
+      A decorator. The decorated builder checks its arguments and returns the same object for equal
+      ones.
 
     Raises:
-      ConfigError: if another method has the name, or another estimator that of the estimator; for
-        an argument without annotation, or with a name that estimators have for themselves.
+      ConfigError: if the name of the method or of the estimator is taken; for an argument that has
+        no annotation, or a name that estimators reserve.
     """
 
     def decorate(build: Callable[..., Method]) -> Builder:
@@ -271,7 +274,7 @@ def register(
         def builder(*args: Any, **kwargs: Any) -> Method:
             values = registration.values(args, kwargs)
             if any(isinstance(value, jax.core.Tracer) for value in values.values()):
-                return build(**values)  # as a part of another method, in compiled code
+                return build(**values)  # called by another method in compiled code
             return _built(build, registration.name, tuple(sorted(values.items())))
 
         registered = cast(Builder, builder)
@@ -284,7 +287,7 @@ def register(
 
 
 def _check_names(registration: Registration) -> None:
-    """Raises ConfigError for names that something else has; a builder may be registered anew."""
+    """Raises ConfigError for a name that is taken; the same builder may be registered again."""
     for other in (builder.registration for builder in METHODS.values()):
         for what, name, taken in (
             ("method", registration.name, other.name),
@@ -306,7 +309,7 @@ def _check_names(registration: Registration) -> None:
 def _parameters(
     build: Callable[..., Method], options: Any, without: Sequence[str]
 ) -> tuple[dict[str, inspect.Parameter], dict[str, Kind]]:
-    """All arguments of a builder, with the options in place of ``**options``."""
+    """All arguments of a builder and their kinds, with ``**options`` expanded."""
     of_builder = inspect.signature(build).parameters
     _check_arguments(build.__name__, of_builder)
     kinds = kinds_of(build)
@@ -316,7 +319,9 @@ def _parameters(
         if parameter.kind is not parameter.VAR_KEYWORD
     }
     if isinstance(options, type):
-        raise ConfigError(f"options={options.__name__}; give an instance: {options.__name__}()")
+        raise ConfigError(
+            f"options={options.__name__} is a class; give an instance, {options.__name__}()"
+        )
     if options is not None:
         source = getattr(options, "registration", None)
         further = source.parameters if source else _fields(options)
@@ -328,24 +333,25 @@ def _parameters(
 
 
 def _check_arguments(name: str, parameters: Mapping[str, inspect.Parameter]) -> None:
-    """Raises ConfigError for arguments that estimators or programs could not take."""
+    """Raises ConfigError for an argument with a reserved name or without an annotation."""
     for argument, parameter in parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
             continue
         if argument in RESERVED:
             raise ConfigError(
-                f"{name} has an argument {argument!r}, which its estimator has for itself; choose "
+                f"{name} has an argument {argument!r}, a name that estimators reserve; choose "
                 "another name"
             )
         if parameter.annotation is parameter.empty:
             raise ConfigError(
-                f"the argument {argument!r} of {name} has no annotation; say its type and range, "
-                f"as in {argument}: Positive of fsjax.arguments (typing.Any checks nothing)"
+                f"the argument {argument!r} of {name} has no annotation; annotate its type and "
+                f"range, for example {argument}: fsjax.arguments.Positive (typing.Any checks "
+                "nothing)"
             )
 
 
 def _fields(options: Any) -> dict[str, inspect.Parameter]:
-    """The fields of an instance of a dataclass as parameters, their values as defaults."""
+    """The fields of a dataclass instance as parameters, with their values as defaults."""
     further = inspect.signature(type(options)).parameters
     return {
         name: parameter.replace(default=getattr(options, name))
@@ -368,24 +374,24 @@ def _built(
 
 
 def get_method(name: str) -> Builder:
-    """The builder of this name.
+    """The builder of the method with this name.
 
     Args:
-      name: of a registered method, or ``module:function`` of a registered builder, which is then
-        imported; modules are looked for in the working directory as well.
+      name: a registered method, or ``module:function`` for a registered builder in another module,
+        which is imported; the working directory is searched too.
 
     Raises:
-      ConfigError: for an unknown name, with the nearest known one.
+      ConfigError: for an unknown name; the message names the nearest known one.
     """
     if ":" in name:
         return _imported(name)
     if name not in METHODS:
-        importlib.import_module("fsjax.methods")  # which registers the library's own
+        importlib.import_module("fsjax.methods")  # registers the methods of the library
     if name not in METHODS:
         _load_entry_points()
     if name not in METHODS:
         raise ConfigError(
-            f"unknown method {name!r}: {nearest(name, METHODS)} (one of your own is given as "
+            f"unknown method {name!r}: {nearest(name, METHODS)} (give your own method as "
             "module:function)"
         )
     return METHODS[name]
@@ -394,7 +400,9 @@ def get_method(name: str) -> Builder:
 def _imported(name: str) -> Builder:
     builder = imported("method", name)
     if not isinstance(getattr(builder, "registration", None), Registration):
-        raise ConfigError(f"method {name!r} is not registered; put @fsjax.register(...) on it")
+        raise ConfigError(
+            f"method {name!r} is not registered; decorate its builder with @fsjax.register(...)"
+        )
     return cast(Builder, builder)
 
 

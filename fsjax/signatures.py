@@ -1,7 +1,6 @@
-"""Functions that take the arguments of another function, or have a signature that is made.
+"""Signatures of functions whose own parameters are only ``*args`` and ``**options``.
 
-Editors, type checkers and ``inspect`` see what such a function takes, where its own parameters are
-``*args`` and ``**options``.
+Editors, type checkers and ``inspect`` then see which arguments such a function accepts.
 """
 
 from __future__ import annotations
@@ -16,22 +15,22 @@ R = TypeVar("R")
 
 
 class _Signed(Protocol):
-    """A function with the attribute that ``inspect.signature`` goes by."""
+    """A function with the attribute that ``inspect.signature`` reads."""
 
     __signature__: inspect.Signature
 
 
 def set_signature(function: Callable[..., Any], signature: inspect.Signature) -> None:
-    """Sets what ``inspect.signature`` says of a function."""
+    """Sets the signature that ``inspect.signature`` returns for a function."""
     cast(_Signed, function).__signature__ = signature
 
 
 def takes_arguments_of(
     other: Callable[P, Any],
 ) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Gives a function the arguments of the one to which it hands them on.
+    """Gives a function the signature of the function to which it passes its arguments.
 
-    The name, the documentation and the result are its own.
+    Its name, docstring and return type stay its own.
     """
 
     def decorate(function: Callable[..., R]) -> Callable[P, R]:

@@ -1,4 +1,4 @@
-"""The contracts of methods and tasks, for ours and for yours: ``check_method``, ``check_task``."""
+"""Contract tests for methods and tasks, including your own: ``check_method``, ``check_task``."""
 
 from __future__ import annotations
 
@@ -30,27 +30,28 @@ from fsjax.tasks import loss as task_loss
 from fsjax.tasks import metrics as task_metrics
 from fsjax.tasks.checks import Sample, sample
 
-#: Columns of the table, unlike any other size, so that axes over columns can be told from others;
-#: those that tell the class; and the one that is constant.
+#: The number of columns of the table; no other axis has this size, so that axes over columns can
+#: be recognised. The columns that determine the class, and the constant one.
 NUM_COLUMNS, INFORMATIVE, CONSTANT = 13, (0, 4, 9), 7
 
-#: The group of each column, where groups are checked: far from each other, of unlike sizes.
+#: The group of each column for the checks of groups: members are not adjacent, sizes differ.
 GROUPS = (0, 1, 2, 3, 0, 1, 2, 4, 3, 0, 1, 2, 3)
 
-#: Columns that are selected.
+#: The number of columns to select.
 K = 4
 
 #: Rows on which a task is checked.
 ROWS_OF_TASK = 24
 
-#: The loss has to fall below this share of what it was before training.
+#: The loss must fall below this share of its value before training.
 LEARNT = 0.98
 
-#: Of the pairs of a column that matters and one that does not, this share has the scores in that
-#: order at least. Scores of the wrong sign have hardly any; those of a short training not all.
+#: Among all pairs of an informative column and another one, the smallest share in which the
+#: informative one must have the larger score. Scores with the wrong sign have a share near 0; a
+#: short training does not reach 1.
 IN_ORDER = 0.3
 
-#: Between runs of which one is vmapped: reassociation of sums over some dozens of steps.
+#: Tolerances between a vmapped run and another: sums are reassociated over some dozens of steps.
 RTOL, ATOL = 1e-2, 2e-3
 
 
@@ -59,24 +60,28 @@ def check_method(
 ) -> None:
     """Checks that a method keeps the contract of :mod:`fsjax.method`.
 
-    It trains on a table of 13 columns, one of them constant, and checks that functions return what
-    they should (as :func:`fsjax.plan` does), that seeds are the same vmapped and one after another,
-    that the loss falls, that rows of weight 0 do not count, that connections do not become more,
-    that scores are larger for columns that matter and follow columns when they are permuted, that
-    only selected columns matter where the method selects as it trains, that an interrupted run is
-    continued bit for bit, and that a saved result comes back; groups and the search for exactly K
-    gates where the method has them, and that a sparse table is learnt from as the same dense one
-    where the method takes it.
+    The method is trained on a table of 13 columns, one of them constant. The checks are:
+
+    - functions return the right types and shapes (as :func:`fsjax.plan` checks);
+    - the loss falls, and rows of weight 0 do not count;
+    - seeds give the same result vmapped and one after another;
+    - training adds no connections;
+    - scores are larger for informative columns, and are permuted when columns are permuted;
+    - a method that selects during training uses the selected columns only;
+    - an interrupted run resumes bit for bit, and a saved result can be loaded;
+    - if the method supports them: groups, the search for exactly K gates, and sparse tables, which
+      must give the same result as dense ones.
 
     Args:
-      method: made with small networks; where it is made for a number of columns, for at most 12.
-      tasks: those to be checked, registered ones among them; all of the method's by default. It
-        trains for the first.
-      num_epochs: epochs of the trainings.
+      method: a method with small networks; if it is built for a fixed number of columns, at most
+        12.
+      tasks: the tasks to check, possibly registered ones; by default all of the method's. The
+        method is trained for the first.
+      num_epochs: epochs of each training.
 
     Raises:
-      AssertionError: with what was found.
-      ConfigError, DataError: what the engine refuses.
+      AssertionError: if a check fails; the message says which.
+      ConfigError, DataError: if the engine refuses the method.
     """
     task, *others = map(name_of, tasks or method.about.tasks)
     for other in others:
@@ -100,18 +105,20 @@ def check_method(
 def check_task(task: str | Task) -> None:
     """Checks that a task keeps the contract of :class:`fsjax.tasks.Task`.
 
-    On rows of its example, with outputs at random, it checks that rows of weight 0 do not count,
-    that a row of weight 2 is two rows, that the gradient is finite and a small step against it
-    lowers the loss, that metrics and test metrics are finite numbers, and that predictions can be
-    scored; and unless the task says that rows are coupled, that all weights together may be larger,
-    and that the loss of the rows is the mean of their losses.
+    The checks use rows of the task's example and random outputs:
+
+    - a row of weight 0 does not count, and a row of weight 2 counts as two rows;
+    - the gradient is finite, and a small step against it lowers the loss;
+    - metrics and test metrics are finite, and predictions can be scored;
+    - unless the task declares its rows as coupled: scaling all weights changes nothing, and the
+      loss of all rows is the mean of their losses.
 
     Args:
       task: a task, or its name.
 
     Raises:
-      AssertionError: with what is wrong.
-      ConfigError: for a task that cannot be made.
+      AssertionError: if a check fails; the message says which.
+      ConfigError: for an unknown or invalid task.
     """
     name = name_of(task)
     entry, rows = TABLE[name], sample(TABLE[name], ROWS_OF_TASK)
@@ -128,7 +135,7 @@ def check_task(task: str | Task) -> None:
         one_by_one = jax.jit(functools.partial(row_metrics, name))(rows.outputs, rows.y)["loss"]
         advice = (
             f"the loss of all rows is {before['loss']:.4g}, the mean of their losses "
-            f"{np.mean(one_by_one):.4g}; say coupled=True if a loss depends on the other rows"
+            f"{np.mean(one_by_one):.4g}; set coupled=True if a loss depends on the other rows"
         )
         _require(np.isclose(np.mean(one_by_one), before["loss"], rtol=1e-3, atol=1e-6), advice)
     slope = np.asarray(jax.jit(jax.grad(functools.partial(task_loss, name)))(*rows))
@@ -148,13 +155,13 @@ def check_task(task: str | Task) -> None:
 
 
 def _check_weights(values: Callable[..., dict[str, float]], rows: Sample, coupled: bool) -> None:
-    """Rows of weight 0 do not count, one of weight 2 is two rows, and only ratios matter."""
+    """Checks that weight 0 removes a row, weight 2 doubles it, and only ratios matter."""
     outputs, y, weight = rows
     numbers = np.arange(len(y))
     first = (numbers < len(y) // 2).astype(np.float32)
     others = np.where(first, numbers, numbers[::-1] // 2)
     twice = np.r_[0, numbers[:-1]]
-    # A row of weight 0, one of weight 2, and all but the last of the others.
+    # Weights of the rotated rows: 0 for the last row, which comes first, and 2 for row 0.
     heavier = np.r_[np.array([0.0, 2.0], np.float32), weight[2:]]
     rotated = (np.roll(part, 1, axis=0) for part in (outputs, y))
     pairs = {
@@ -175,10 +182,10 @@ def _check_weights(values: Callable[..., dict[str, float]], rows: Sample, couple
 
 
 def check_padding(planned: Plan, result: FitResult) -> None:
-    """Rows of weight 0 do not change the loss; other rows do."""
+    """Checks that rows of weight 0 do not change the loss, and that other rows do."""
     if planned.method.loss is None:
         return
-    # Of trained parameters: those of a linear model may be 0 at first, whatever the rows.
+    # Trained parameters: those of a linear model may start at 0, and its loss then ignores x.
     state, data = _seed(result, 0), _rows(planned)
     rows = len(data.x)
     few = data._replace(weight=(jnp.arange(rows) < rows // 2).astype(jnp.float32))
@@ -193,7 +200,7 @@ def check_padding(planned: Plan, result: FitResult) -> None:
 
 
 def check_permutation(planned: Plan) -> None:
-    """Permuted columns permute scores and picks, and leave the outputs as they are."""
+    """Checks that permuting the columns permutes scores and picks, and keeps the outputs."""
     method, (state, data) = planned.method, _first(planned)
     order = np.random.default_rng(3).permutation(NUM_COLUMNS)
 
@@ -217,7 +224,7 @@ def check_permutation(planned: Plan) -> None:
 
 
 def check_training(planned: Plan) -> FitResult:
-    """Seeds are the same on both axes, the loss falls, connections do not become more."""
+    """Trains; checks that ``vmap`` agrees, the loss falls, and no connections are added."""
     result = _fit(planned)
     if planned.method.loss is None:
         return result
@@ -234,7 +241,7 @@ def check_training(planned: Plan) -> FitResult:
 
 
 def _check_learnt(planned: Plan, result: FitResult, first: TrainState) -> None:
-    """The validation loss of the first seed falls; ``first`` are the states before training."""
+    """Checks that the validation loss of seed 0 falls; ``first`` holds the untrained states."""
     state = jax.tree.map(lambda leaf: np.asarray(leaf)[0], first)
     task = planned.spec.task
     rows = as_batch(task, _on_device(planned.prepared.arrays.valid))
@@ -246,7 +253,7 @@ def _check_learnt(planned: Plan, result: FitResult, first: TrainState) -> None:
 
 
 def check_selection(planned: Plan, result: FitResult) -> None:
-    """Scores tell columns apart; what is selected exists once; what is not is not felt."""
+    """Checks scores, ranking, gates and picks, and that only picked columns reach the network."""
     usable = planned.usable
     for scores, mask in zip(result.scores, usable, strict=True):
         _require(np.isfinite(scores).all(), "scores are not finite")
@@ -265,38 +272,38 @@ def check_selection(planned: Plan, result: FitResult) -> None:
         _require(usable[0][chosen].all(), "a column that may not be selected is picked")
         first = np.isin(chosen, result.ranking[0][: len(chosen)]).all()
         _require(first, "the picks are not the first of the ranking")
-        _check_felt(planned, _seed(result, 0), chosen)
+        _check_seen(planned, _seed(result, 0), chosen)
 
 
 def _check_order(scores: np.ndarray, usable: np.ndarray) -> None:
-    """Columns that matter have larger scores than others, in a share of the pairs."""
+    """Checks that informative columns have larger scores than others, in enough of the pairs."""
     matters = np.isin(np.arange(NUM_COLUMNS), INFORMATIVE)
     shares = [
         np.mean(of_seed[matters][:, None] > of_seed[mask & ~matters])
         for of_seed, mask in zip(scores, usable, strict=True)
     ]
     message = (
-        f"columns that matter have a larger score than others in {100 * np.mean(shares):.0f} % of "
-        "the pairs only; larger has to be better"
+        f"columns that matter have a larger score than others in only {100 * np.mean(shares):.0f} "
+        "% of the pairs; a larger score must mean a more important column"
     )
     _require(np.mean(shares) >= IN_ORDER, message)
 
 
-def _check_felt(planned: Plan, state: TrainState, chosen: np.ndarray) -> None:
-    """The network sees the chosen columns (or groups), and no others."""
-    others = sorted(_felt(planned, state) - set(chosen.tolist()))
+def _check_seen(planned: Plan, state: TrainState, chosen: np.ndarray) -> None:
+    """Checks that the network depends on the chosen columns (or groups), and on no others."""
+    others = sorted(_seen_units(planned, state) - set(chosen.tolist()))
     _require(not others, f"the network sees {others}, which are not selected")
-    # All at once: a unit of a ReLU network may be silent, so no single column has to count.
+    # All columns at once: ReLU units may be inactive, so a single column need not have an effect.
     x = np.asarray(planned.prepared.arrays.valid.x)
     units = planned.spec.groups or range(NUM_COLUMNS)
     moved = x + np.isin(units, chosen) * np.linspace(1.0, 3.0, len(units))
     before, after = (_outputs(planned, state, rows) for rows in (x, moved.astype(x.dtype)))
-    felt = not np.allclose(after, before, rtol=1e-5)
-    _require(felt or not len(chosen), "the network does not see the columns that are selected")
+    changes = not np.allclose(after, before, rtol=1e-5)
+    _require(changes or not len(chosen), "the network does not see the columns that are selected")
 
 
-def _felt(planned: Plan, state: TrainState) -> set[int]:
-    """The columns, or the groups with a column, that the network sees."""
+def _seen_units(planned: Plan, state: TrainState) -> set[int]:
+    """The columns (or groups) that change the outputs of the network."""
     x = np.asarray(planned.prepared.arrays.valid.x)
     units = planned.spec.groups or range(NUM_COLUMNS)
     before = _outputs(planned, state, x)
@@ -313,7 +320,7 @@ def _outputs(planned: Plan, state: TrainState, x: np.ndarray) -> np.ndarray:
 
 
 def check_resume(planned: Plan) -> None:
-    """A run that was interrupted after a checkpoint repeats an uninterrupted one, bit for bit."""
+    """Checks that a run interrupted after a checkpoint repeats an uninterrupted one bit for bit."""
     if planned.method.loss is None:
         return
 
@@ -342,49 +349,51 @@ def check_resume(planned: Plan) -> None:
 
 
 def check_saving(result: FitResult) -> None:
-    """A result that was taken apart for a file comes back whole."""
+    """Checks that a result is the same after packing for a file and unpacking."""
     back = results.unpack(*results.pack(result))
-    _require(np.array_equal(back.selected, result.selected), "a saved result selects others")
+    same = np.array_equal(back.selected, result.selected)
+    _require(same, "a saved result selects other columns")
     if result.method.predict is not None:
         x = np.linspace(-1, 1, 3 * NUM_COLUMNS).reshape(3, NUM_COLUMNS)
-        _close(back.predict(x), result.predict(x), "a saved result predicts otherwise")
+        _close(back.predict(x), result.predict(x), "a saved result has other predictions")
 
 
 def check_sparse(method: Method, task: str, num_epochs: int, dense: FitResult) -> None:
-    """The table given sparse has the scores, the ranking and the metrics of the dense one."""
+    """Checks that a sparse table gives the scores, selection and metrics of the dense one."""
     result = _fit(_plan(method, task, num_epochs, sparse=True))
     _close(result.scores, dense.scores, "the scores of the sparse table differ")
     chosen = np.array_equal(result.selected, dense.selected)
-    _require(chosen, "another selection from the sparse table")
+    _require(chosen, "the selection from the sparse table differs")
     for name, values in dense.metrics.items():
         _close(result.metrics[name], values, f"{name} of the sparse table differs")
 
 
 def check_groups(method: Method, task: str, num_epochs: int) -> None:
-    """Groups of columns that do not lie side by side are chosen as a whole."""
-    # Long enough for methods that let groups leave one by one.
+    """Checks that groups of columns that are not adjacent are selected as a whole."""
+    # Long enough for methods that remove groups one by one.
     planned = _plan(method, task, max(num_epochs, 45), groups=GROUPS)
     result = _fit(planned)
-    _require(result.scores.shape[1] == max(GROUPS) + 1, "scores are not about groups")
+    same = result.scores.shape[1] == max(GROUPS) + 1
+    _require(same, f"there are {result.scores.shape[1]} scores for {max(GROUPS) + 1} groups")
     _check_learnt(planned, result, _untrained(planned))
     state = _seed(result, 0)
     selection = planned.method.select(state)
     if selection.picks is not None:
-        _check_felt(planned, state, np.asarray(selection.picks))
+        _check_seen(planned, state, np.asarray(selection.picks))
     elif selection.gates is not None and method.search is not None:
-        # Half of the groups, whatever training made of them.
+        # Close half of the groups, whatever their gates are after training.
         closed = method.search.close(state, jnp.median(selection.gates))
         gates = np.asarray(method.select(closed).gates)
-        _check_felt(planned, closed, np.flatnonzero(gates > 0))
+        _check_seen(planned, closed, np.flatnonzero(gates > 0))
     else:
-        felt = _felt(planned, state)
-        first = set(result.ranking[0][: len(felt)].tolist())
-        fault = f"the network sees the groups {felt}, the ranking begins with {first}"
-        _require(felt == first, fault)
+        seen = _seen_units(planned, state)
+        first = set(result.ranking[0][: len(seen)].tolist())
+        fault = f"the network sees the groups {seen}, but the ranking begins with {first}"
+        _require(seen == first, fault)
 
 
 def check_search(method: Method, task: str) -> None:
-    """The search leaves exactly K gates open, and the network sees nothing else."""
+    """Checks that the search leaves exactly K gates open and the network sees nothing else."""
     planned = _plan(method, task, 40, num_features=method.about.num_features or K)
     result = _fit(planned)
     exact = result.metrics["exact_selection"]
@@ -394,17 +403,17 @@ def check_search(method: Method, task: str) -> None:
         state = _seed(result, row)
         chosen = np.flatnonzero(np.asarray(method.select(state).gates))
         _require(len(chosen) == k, f"{len(chosen)} gates are open, not {k}")
-        _check_felt(planned, state, chosen)
+        _check_seen(planned, state, chosen)
 
 
 def table(task: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """The table of the contract: 72 rows, three informative columns, a constant one."""
+    """The table of the checks: 72 rows, three informative columns, one constant column."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(72, NUM_COLUMNS))
     y = np.arange(72) % 3
     x[np.arange(72), np.asarray(INFORMATIVE)[y]] += 3.0
     x[:, CONSTANT] = 1.0
-    # What a class raises is its largest column, so that classes come back as they are.
+    # The column that a class raises is the largest, so the example's classes are y again.
     return x, TABLE[task].example(rng, x[:, INFORMATIVE])
 
 
@@ -430,7 +439,7 @@ def _plan(method: Method, task: str, num_epochs: int, sparse: bool = False, **op
 
 def _fit(planned: Plan) -> FitResult:
     with warnings.catch_warnings():
-        # Told as a failure of the contract instead.
+        # check_selection reports it as a failure instead.
         warnings.filterwarnings("ignore", message=".*the same score.*")
         return planned.fit()[0]
 
@@ -452,7 +461,7 @@ def _rows(planned: Plan) -> Batch[jax.Array]:
 
 
 def _on_device(rows: HostRows) -> Rows[jax.Array, jax.Array]:
-    """Rows of the table of the contract, which is dense."""
+    """The rows, which are dense, as arrays on the device."""
     return jax.tree.map(jnp.asarray, rows)
 
 

@@ -1,4 +1,4 @@
-"""Types that stand for what Python's own cannot say."""
+"""Type aliases that the whole library shares."""
 
 from __future__ import annotations
 

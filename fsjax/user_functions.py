@@ -1,8 +1,7 @@
-"""Functions among the settings of a run: schedules, optimisers and losses of the user's own.
+"""Functions among the settings of a run: the user's schedules, optimisers and losses.
 
-Other settings are numbers and names. A function has no text that would tell it from another one,
-and no file holds it: look here for what it is called, and for what stands in its place in a result
-that was loaded.
+Numbers and names can be printed and saved; functions cannot. Look here for how a function is named
+in messages and results, how it is checked, and what replaces it in a loaded result.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from fsjax.errors import ConfigError
 
 @dataclasses.dataclass(frozen=True)
 class Missing:
-    """Stands for a function with which a saved result was trained.
+    """Placeholder in a loaded result for a function with which it was trained.
 
     Attributes:
-      argument: what the function was given as.
-      text: what :func:`text_of` says of it.
-      sha256: what :func:`fsjax.engine.fingerprint.digest` says of it.
+      argument: the name of the argument.
+      text: :func:`text_of` of the function.
+      sha256: :func:`fsjax.engine.fingerprint.digest` of the function.
     """
 
     argument: str
@@ -37,14 +36,15 @@ class Missing:
     sha256: str
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raises ConfigError: what was loaded predicts and selects, but does not train."""
+        """Raises ConfigError: a loaded result predicts and selects, but cannot be trained."""
         raise ConfigError(
-            f"{self.argument} was {self.text} where this result was trained, and files hold no "
-            f"functions; to train, build the method again and give {self.argument} anew"
+            f"this result was trained with the function {self.text} as {self.argument}, and "
+            "functions are not saved; to train again, build the method with "
+            f"{self.argument}={self.text}"
         )
 
     def as_optimizer(self) -> optax.GradientTransformation:
-        """An optimiser without a state whose first step raises the ConfigError."""
+        """A stateless optimiser whose first step raises ConfigError."""
         return optax.GradientTransformation(_no_state, self)
 
 
@@ -54,12 +54,12 @@ def _no_state(params: Any) -> tuple[()]:
 
 
 def is_function(value: Any) -> bool:
-    """Whether a setting is a function, or an optimiser, which is a pair of them."""
+    """Whether a setting is a function, or an optimiser, which is a pair of functions."""
     return callable(value) or isinstance(value, optax.GradientTransformation)
 
 
 def text_of(value: Any) -> str:
-    """A setting in text that is the same in every process: ``repr``, of functions their name."""
+    """A setting as text that is the same in every process: a function's name, else ``repr``."""
     if not is_function(value):
         return repr(value)
     if isinstance(value, Missing):
@@ -73,7 +73,7 @@ def text_of(value: Any) -> str:
 
 
 def check_hashable(name: str, value: Any) -> None:
-    """ConfigError for a callable object that cannot be a part of a program's key."""
+    """Raises ConfigError for a callable that is not hashable, as the key of a program must be."""
     try:
         hash(value)
     except TypeError:
@@ -83,7 +83,7 @@ def check_hashable(name: str, value: Any) -> None:
 
 
 def check_optimizer(name: str, optimizer: Any) -> Any:
-    """An Optax transformation, or a function of the Spec that gives one, as it is.
+    """Checks an Optax transformation, or a function of the Spec that returns one; returns it.
 
     Raises:
       ConfigError: for functions such as ``optax.adam`` itself, which take a learning rate.
@@ -93,7 +93,7 @@ def check_optimizer(name: str, optimizer: Any) -> Any:
     check_hashable(name, optimizer)
     try:
         parameters = inspect.signature(optimizer).parameters
-    except (TypeError, ValueError):  # of compiled code
+    except (TypeError, ValueError):  # compiled code has no signature
         return optimizer
     if "learning_rate" in parameters:
         raise ConfigError(
@@ -104,18 +104,18 @@ def check_optimizer(name: str, optimizer: Any) -> Any:
 
 
 def check_schedule(name: str, schedule: Callable[[Array], Any]) -> Callable[[Array], Any]:
-    """A function of the step that gives a number, as it is.
+    """Checks a learning rate schedule, a function of the step, and returns it.
 
     Raises:
-      ConfigError: for one that fails for a step or gives anything else.
+      ConfigError: if it fails, or returns anything but a real number.
     """
     if isinstance(schedule, Missing):
         return schedule
     check_hashable(name, schedule)
     advice = (
         "give an Optax schedule, a function of the step such as "
-        "optax.cosine_decay_schedule(1e-2, 1000); one that depends on the length of the run goes "
-        "into the argument optimizer, as a function of the Spec"
+        "optax.cosine_decay_schedule(1e-2, 1000); if it depends on the length of the run, give the "
+        "optimizer as a function of the Spec instead"
     )
     subject = f"{name} is the function {text_of(schedule)}, which"
     try:
@@ -124,5 +124,5 @@ def check_schedule(name: str, schedule: Callable[[Array], Any]) -> Callable[[Arr
         raise ConfigError(f"{subject} fails for a step ({error}); {advice}") from error
     is_array = hasattr(rate, "shape") and hasattr(rate, "dtype")
     if not is_array or rate.shape != () or not np.isrealobj(np.zeros((), rate.dtype)):
-        raise ConfigError(f"{subject} does not give a number for a step; {advice}")
+        raise ConfigError(f"{subject} does not return a number for a step; {advice}")
     return schedule

@@ -109,7 +109,7 @@ def test_methods_without_groups_say_so() -> None:
     for name, build in fsjax.methods.METHODS.items():
         about = build().about
         if not about.takes_groups:
-            with pytest.raises(ConfigError, match=f"{name} chooses single columns"):
+            with pytest.raises(ConfigError, match=f"{name} selects single columns"):
                 fsjax.plan(build(), table(), groups=GROUPS, num_features=about.num_features or 1)
 
 

@@ -437,7 +437,7 @@ def test_a_cell_of_a_notebook_may_run_again() -> None:
         ("no_such_file:own_lasso", "there is no module 'no_such_file'"),
         ("my_file:deep_laso", "my_file has no function 'deep_laso'"),
         ("my_file:OPTIONS", "my_file has no function 'OPTIONS'"),
-        ("math:sqrt", "'math:sqrt' is not registered; put @fsjax.register"),
+        ("math:sqrt", "'math:sqrt' is not registered; decorate its builder"),
         ("own_laso", "did you mean 'own_lasso'.*module:function"),
     ],
 )

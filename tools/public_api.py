@@ -12,6 +12,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -113,8 +114,9 @@ def described(name: str) -> Iterator[str]:
         )
         if member.startswith("_") or not of_ours:
             continue
-        function = getattr(value, member)
-        yield f"{name}.{member}" + (arguments(function) if inspect.isroutine(function) else "")
+        attribute = getattr(value, member)
+        method = inspect.isroutine(attribute) and not isinstance(attribute, cached_property)
+        yield f"{name}.{member}" + (arguments(attribute) if method else "")
 
 
 def public_api() -> list[str]:

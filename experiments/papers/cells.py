@@ -17,36 +17,36 @@ from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError, nearest
 from fsjax.methods import get_method
 
-#: Papers by the names of their files, with the method whose cells one's own method gets, too.
+#: Papers by the names of their files, with the method whose cells a user's own method also gets.
 PAPERS = {"wast": "wast", "ctre": "ctre_sim", "ip_cae": "ip_cae"}
 
-#: Options of a row that are no options of the method.
+#: Options of a row that are not arguments of the method.
 REMARKS = ("impl", "th", "task")
 
-#: Metrics that are counts, or costs, of a network: a cell agrees within 5 %.
+#: Metrics that are counts or costs of a network; their cells agree within 5 %.
 COUNTS = ("params", "train_flops", "connections", "density_pct")
 
-#: What a printed count may be off by rounding.
+#: Rounding errors of printed counts.
 ROUNDING = {"connections": 50.0, "density_pct": 0.05}
 
 #: The K of WAST's costs (Table 3).
 WAST_K = 50
 
-#: The K of IP-CAE's Table 6, whose error is that of Table 1 times D / K.
+#: The K of IP-CAE's Table 6; its error is that of Table 1 times D / K.
 TABLE_6 = 50
 
 
 class Run(NamedTuple):
-    """One training of some seeds, which gives one or many cells.
+    """One training with some seeds, which gives one or more cells.
 
     Attributes:
       paper: name of the protocol in ``configs/papers.py``.
-      method: by name or as ``module:function``.
-      dataset: our name.
-      task: what it is trained for.
+      method: name of the method, or ``module:function``.
+      dataset: name of the data set in this library.
+      task: the task of the training.
       num_features: K, for methods that fix it; ``None`` for those whose one training gives all K.
-      num_epochs: where the table says so, else ``None``.
-      options: of the method, where they differ from the protocol's.
+      num_epochs: epochs, if the table differs from the protocol, else ``None``.
+      options: arguments of the method that differ from the protocol.
     """
 
     paper: str
@@ -59,12 +59,12 @@ class Run(NamedTuple):
 
     @property
     def variant(self) -> str:
-        """The words for ``configs/papers.py``."""
+        """The variant of ``configs/papers.py``."""
         return f"{self.paper},{self.method},{self.dataset},{self.task}"
 
     @property
     def label(self) -> str:
-        """A name for its folder."""
+        """The name of its folder."""
         options = (f"{name}={value}" for name, value in self.options)
         numbers = (
             f"{name}{value}"
@@ -79,9 +79,9 @@ class Cell(NamedTuple):
     """One number of a table.
 
     Attributes:
-      paper: name of the file of its tables.
-      table: its number in the paper.
-      row: what was published; its mean is NaN for a method of one's own.
+      paper: name of the paper, one of :data:`PAPERS`.
+      table: number of the table in the paper.
+      row: the published values; the mean is NaN for a user's own method.
     """
 
     paper: str
@@ -90,7 +90,7 @@ class Cell(NamedTuple):
 
     @property
     def setting(self) -> str:
-        """Everything but data set, method and metric, as ``K=50;epochs=10;hidden=...``."""
+        """Everything except data set, method and metric, as ``K=50;epochs=10;hidden=...``."""
         known = {"task": self.row.task, "K": self.row.num_features, "epochs": self.row.num_epochs}
         parts = {**{name: value for name, value in known.items() if value}, **self.row.options}
         if self.paper == "wast":
@@ -99,17 +99,17 @@ class Cell(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells it from all other cells."""
+        """The values that identify the cell."""
         row = self.row
         return (self.paper, self.table, row.dataset, row.method, self.setting, row.metric)
 
 
 def cells_of(paper: str, more: Sequence[str] = ()) -> list[Cell]:
-    """The cells of all tables of a paper, in its order.
+    """The cells of all tables of a paper, in the order of the paper.
 
     Args:
       paper: one of :data:`PAPERS`.
-      own: methods that no paper has: each gets the cells of the paper's own method, without a
+      more: methods that no paper has; each gets the cells of the paper's own method, without a
         published value.
     """
     cells = []
@@ -121,7 +121,7 @@ def cells_of(paper: str, more: Sequence[str] = ()) -> list[Cell]:
             for method in more:
                 other = row._replace(method=method, mean=math.nan, std=None, n_repeats=None)
                 cells.append(Cell(paper, table, other))
-    # A table that repeats a row has one cell for it.
+    # A row that a table repeats gives one cell.
     return list({cell.key: cell for cell in cells}.values())
 
 
@@ -132,7 +132,7 @@ def run_of(cell: Cell) -> Run:
     own_k = cell.paper == "wast" and _fixes_number(row.method)
     k = (row.num_features or WAST_K) if own_k else None
     run = Run(cell.paper, row.method, row.dataset, task, k, None, ())
-    # What the protocol says anyway makes no run of its own.
+    # Options that equal the protocol's do not make another run.
     usual = _protocol(run.variant)
     options = {
         name: value
@@ -149,15 +149,16 @@ def _protocol(variant: str) -> ConfigDict:
 
 
 def _fixes_number(method: str) -> bool:
-    """Whether each K needs a training; the path of LassoNet ranks the columns, as most do."""
+    """Whether the method trains once per K; most rank the columns, as LassoNet's path does."""
     parameter = get_method(method).registration.parameters.get("num_features")
     return parameter is not None and parameter.default is not None and method != "lassonet"
 
 
 def value_of(cell: Cell, result: Mapping[str, Any]) -> list[float] | None:
-    """The values of a cell, one for each seed, in a run's ``result.json``; ``None`` if not there.
+    """The values of a cell, one per seed, from a run's ``result.json``; ``None`` if it lacks them.
 
-    Training delays are not here: they compare several runs.
+    Cells that compare several runs, such as training delays, are in
+    :mod:`experiments.papers.curves`.
     """
     row, metrics, cost = cell.row, result["metrics"], result["cost"]
     if row.metric == "reconstruction_error":
@@ -178,20 +179,21 @@ def value_of(cell: Cell, result: Mapping[str, Any]) -> list[float] | None:
 
 
 def least_tolerance(metric: str, mean: float) -> float:
-    """How far two means of a metric may differ whatever their spread: 1.5 points, or 5 % of an
-    error or a count."""
+    """The difference of means that is always allowed: 1.5 points, or 5 % of an error or count."""
     if metric.startswith("reconstruction") or metric in COUNTS:
         return max(0.05 * abs(mean), ROUNDING.get(metric, 0.0))
     return 1.5
 
 
 def tolerance(cell: Cell) -> float:
-    """How far ours may be from the published mean: :func:`least_tolerance`, or two of the
-    published standard deviations if that is more."""
+    """The largest allowed difference from the published mean.
+
+    It is :func:`least_tolerance`, or two published standard deviations if that is more.
+    """
     row = cell.row
     least = least_tolerance(row.metric, row.mean)
     if row.metric == "train_flops":
-        # Printed in 10^12 and cut off after two digits behind the point, or three of small ones.
+        # Printed in units of 10^12 and truncated to two decimals, or three for small values.
         least = max(least, 1e10 if row.mean >= 1e10 else 1e9)
     return max(least, 2.0 * (row.std or 0.0))
 
@@ -202,14 +204,14 @@ def chosen(
     datasets: Sequence[str] = (),
     methods: Sequence[str] = (),
 ) -> list[Cell]:
-    """The cells that are asked for.
+    """The cells with the given papers, tables, data sets and methods.
 
     Args:
-      papers, tables, datasets, methods: names; no names take all. A method that no table has,
-        one of one's own, is put beside the others.
+      papers, tables, datasets, methods: names; an empty sequence selects all. A method that no
+        table has, such as the user's own, gets cells without a published value.
 
     Raises:
-      ConfigError: for a name that is not there, with the nearest that is.
+      ConfigError: for an unknown name; the message names the nearest known one.
     """
     for paper in papers:
         _check("paper", paper, PAPERS)
@@ -217,8 +219,8 @@ def chosen(
     published = [cell for paper in papers for cell in cells_of(paper)]
     _check_all("table", tables, (cell.table for cell in published))
     _check_all("data set", datasets, (cell.row.dataset for cell in published))
-    there = {cell.row.method for cell in published}
-    own_methods = tuple(name for name in methods if name not in there)
+    published_methods = {cell.row.method for cell in published}
+    own_methods = tuple(name for name in methods if name not in published_methods)
     for name in own_methods:
         get_method(name)
     return [

@@ -14,7 +14,7 @@ from experiments.launch.run_folder import recorded_accuracy
 from experiments.papers.cells import Cell, Run, run_of
 from fsjax.errors import ConfigError
 
-#: Methods that a cell of a metric is compared with, itself among them.
+#: The methods whose runs a cell needs, by metric; they include the cell's own method.
 COMPARED = {
     # Table 6 of CTRE: relative to the best of them.
     "training_delay_pct": ("set", "snip", "rigl", "ctre_sim", "ctre_seq"),
@@ -24,7 +24,7 @@ COMPARED = {
 
 
 def compared_with(cell: Cell) -> dict[str, Run]:
-    """The runs that a cell compares, by method; none for a cell that its own run gives."""
+    """The runs that a cell compares, by method; empty for a cell of a single run."""
     methods = COMPARED.get(cell.row.metric, ())
     return {
         method: run_of(cell._replace(row=cell.row._replace(method=method))) for method in methods
@@ -32,7 +32,10 @@ def compared_with(cell: Cell) -> dict[str, Run]:
 
 
 def compared_values(cell: Cell, finished: Mapping[Run, Mapping[str, Any]]) -> list[float] | None:
-    """The values of such a cell for the seeds that have one; ``None`` before all its runs are."""
+    """The values of a cell that compares runs, for the seeds that have one.
+
+    Returns ``None`` if a run is not finished or no seed has a value.
+    """
     folders = {}
     for method, run in compared_with(cell).items():
         if run not in finished:
@@ -51,14 +54,16 @@ def _delays(cell: Cell, folders: Mapping[str, Path]) -> np.ndarray:
 def _accuracy(folder: Path) -> np.ndarray:
     accuracy = recorded_accuracy(folder)
     if accuracy is None:
-        raise ConfigError(f"{folder} has no accuracy after each epoch; run it again")
+        raise ConfigError(
+            f"{folder} has no accuracy after each epoch; delete the folder and run it again"
+        )
     return accuracy
 
 
 def _speedups(cell: Cell, folders: Mapping[str, Path]) -> np.ndarray:
-    """All epochs over those in which a seed surpasses what CAE has at the end, as a mean.
+    """All epochs divided by those that a seed needs to surpass CAE's mean value at the end.
 
-    By the accuracy or the loss on the validation rows; NaN for a seed that never does.
+    The value is the accuracy or the loss on the validation rows; NaN for a seed that never does.
     """
     metric = "accuracy" if run_of(cell).task == "classification" else "loss"
     sign = 1.0 if metric == "accuracy" else -1.0

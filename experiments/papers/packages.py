@@ -1,7 +1,7 @@
-"""How the packages of others are called: scikit-feature, LassoNet and STG, as installed by pip.
+"""Calls of the reference packages scikit-feature, LassoNet and STG, as installed by pip.
 
-Each call takes the settings of the protocol (``configs/papers.py``), so that a difference is one of
-code and not of settings. Where a paper tells no setting, those of the protocol are our choice.
+Each call uses the settings of the protocol (``configs/papers.py``), so that differences come from
+the code and not from the settings. Settings that a paper does not state are our choice.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import numpy as np
 
 from fsjax.errors import ConfigError
 
-#: The fields ``method`` of a configuration.
+#: The field ``method`` of a configuration.
 Settings = Mapping[str, Any]
 
 
 class Problem(NamedTuple):
-    """What a package is given.
+    """The input of a package.
 
     Attributes:
-      x: ``(N, D)`` float64 training rows, scaled as the protocol says.
+      x: ``(N, D)`` float64 training rows, scaled as in the protocol.
       y: ``(N,)`` classes from 0.
-      ks: the numbers of columns asked for.
-      settings: of the method.
-      seed: for packages that draw random numbers.
+      ks: the numbers of columns to select.
+      settings: the settings of the method.
+      seed: seed for packages that draw random numbers.
     """
 
     x: np.ndarray
@@ -43,9 +43,9 @@ class Package(NamedTuple):
     """A method of a package.
 
     Attributes:
-      distribution: its name for pip.
-      command: the exact call, with ``{name}`` for settings.
-      select: ``(K,)`` columns for each K, the most important first.
+      distribution: name of the package for pip.
+      command: the exact call as text, with ``{name}`` for settings.
+      select: returns ``(K,)`` columns for each K, the most important first.
       random: whether the result depends on a seed.
     """
 
@@ -65,12 +65,12 @@ class Package(NamedTuple):
             return metadata.version(self.distribution)
         except metadata.PackageNotFoundError:
             raise ConfigError(
-                f"{self.distribution} is not installed; run pip install {self.distribution} in an "
-                "environment of its own that also holds fsjax"
+                f"{self.distribution} is not installed; run pip install {self.distribution} in a "
+                "separate environment that also has fsjax"
             ) from None
 
     def call(self, settings: Settings, scaling: str) -> str:
-        """The command for a method's settings, with what X is."""
+        """The command with a method's settings, and the scaling of X in words."""
         words = {"weights": "", **settings}
         words["weight_mode"] = _WEIGHT_MODES.get(words["weights"], "")
         return f"{self.command.format(**words)}; {_SCALED[scaling]}"
@@ -84,7 +84,7 @@ _SCALED = {
     "scalar255": "X / 255 on one scale",
 }
 
-#: scikit-feature's names of a graph's weights, by ours.
+#: scikit-feature's names of the graph weights, by ours.
 _WEIGHT_MODES = {"binary": "binary", "heat": "heat_kernel", "cosine": "cosine"}
 
 
@@ -93,7 +93,7 @@ def _skfeature(module: str) -> Any:
 
 
 def _prefixes(order: np.ndarray, ks: Sequence[int]) -> dict[int, np.ndarray]:
-    """The first K of a ranking, for each K."""
+    """The first K columns of a ranking, for each K."""
     order = np.asarray(order, int)
     return {k: order[:k] for k in ks}
 
@@ -146,14 +146,14 @@ def _rfs(problem: Problem) -> dict[int, np.ndarray]:
 
 
 def _icap(problem: Problem) -> dict[int, np.ndarray]:
-    # One column after another: the largest K has all smaller ones.
+    # ICAP adds one column after another, so the result for the largest K contains all smaller ones.
     icap = _skfeature("function.information_theoretical_based.ICAP").icap
     order = icap(problem.x, problem.y, mode="index", n_selected_features=max(problem.ks))
     return _prefixes(order, problem.ks)
 
 
 def _cife(problem: Problem) -> dict[int, np.ndarray]:
-    # Its own cife() takes the ranks that lcsi() returns by default for column numbers.
+    # scikit-feature's cife() mistakes the ranks that lcsi() returns by default for column numbers.
     lcsi = _skfeature("function.information_theoretical_based.LCSI").lcsi
     number = max(problem.ks)
     order = lcsi(problem.x, problem.y, mode="index", beta=1, gamma=1, n_selected_features=number)
@@ -170,7 +170,7 @@ def _lassonet(problem: Problem) -> dict[int, np.ndarray]:
 
 
 def _stg(problem: Problem) -> dict[int, np.ndarray]:
-    # The package was written for Python 3.9, in which these names were aliases.
+    # The package was written for Python 3.9, in which collections still had these names.
     for name in ("Sequence", "Mapping", "Set", "Iterable"):
         vars(collections).setdefault(name, getattr(collections.abc, name))
     torch, stg = importlib.import_module("torch"), importlib.import_module("stg")
@@ -200,7 +200,7 @@ _GRAPH = (
     "k={num_neighbors}, t={t})"
 )
 
-#: By our name of the method.
+#: The packages by our name of the method.
 PACKAGES: dict[str, Package] = {
     "fisher_score": Package(_SKFEATURE, "fisher_score(X, y, mode='index')", _fisher_score),
     "laplacian_score": Package(

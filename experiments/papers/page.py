@@ -1,18 +1,15 @@
-"""The page of the documentation with the papers' tables: the published number of every cell, what
-reference code gives on the same rows, and what this library gives."""
+"""The page with the papers' tables: per cell the published number, the reference's and ours."""
 
 from __future__ import annotations
 
 import html
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import pandas as pd
 
 from experiments.papers.cells import Cell
 from experiments.papers.verdicts import Verdict
-from fsjax.storage.atomic_files import write_text
 
 TITLES = {
     "wast": "WAST (Sokar et al., NeurIPS 2022)",
@@ -20,7 +17,7 @@ TITLES = {
     "ip_cae": "IP-CAE (Nilsson et al., ICML 2024)",
 }
 
-#: What a table is about, as captions.
+#: The captions of the tables.
 CAPTIONS = {
     ("wast", "2"): "Accuracy (%) of a support vector machine on 50 columns, 20 of Madelon",
     ("wast", "3"): "Connections, and operations of training",
@@ -46,36 +43,36 @@ CAPTIONS = {
     ("ip_cae", "6"): "200 or 1000 epochs",
 }
 
-#: What the class of a cell means, for the legend.
+#: The meaning of each class of cells, for the legend.
 LEGEND = {
     "both": "ours agrees with the paper and with the reference code",
-    "agrees": "with the paper (no reference was run, or it differs)",
-    "reference": "with the reference code only",
-    "differs": "with neither",
-    "degenerate": "all scores are equal, so that the columns are chosen by their position",
+    "agrees": "ours agrees with the paper (no reference was run, or it differs)",
+    "reference": "ours agrees with the reference code only",
+    "differs": "ours agrees with neither",
+    "degenerate": "all scores are equal, so the columns are selected by their position",
     "missing": "not run",
 }
 
 HEAD = """\
 # The papers' tables, cell by cell
 
-Each cell shows up to three values, one below the other: what the paper printed, what **reference
-code** (the authors' own, or the package named in the tooltip) gives on the same rows with the same
-split and judge, and **ours**.
+Each cell shows up to three values, one below the other: the published one, that of **reference
+code** (the authors' own, or the package named in the tooltip) on the same rows with the same split
+and judge, and **ours**.
 
 {legend}
 
 Two values agree when they differ by at most 1.5 points (5 % of an error or a count), or by at most
 two standard deviations if that is more: the published one for the paper, the larger of ours and
 theirs for the reference. A cell holds when ours agrees with the paper or with the reference.
-Differences have a reason below each table. Runs have three seeds if they take less than a minute,
-and two otherwise; seeds, spread and CPU seconds are in the tooltip of a cell, in
-`reproduction/results.csv` and in `reproduction/reference.csv`.
+Reasons for differences are listed below each table. Runs have three seeds if they take less than a
+minute, and two otherwise; seeds, standard deviations and CPU seconds are in the tooltip of a cell,
+in `reproduction/results.csv` and in `reproduction/reference.csv`.
 
     python -m experiments.reproduce --workdir=runs/papers
 
-makes this page, the cheapest run first; see {{doc}}`reproducing`. `python -m experiments.reference`
-runs the packages of others.
+writes this page, starting with the cheapest run; see {{doc}}`reproducing`. The reference packages
+are run by `python -m experiments.reference`.
 
 """
 
@@ -91,7 +88,7 @@ def _number(value: float, metric: str) -> str:
 
 
 def _variant(cell: Cell) -> str:
-    """The method with the options that make it a row of its own."""
+    """The name of a row: the method, with the options that distinguish it from other rows."""
     hide = ("hidden", "epsilon", "th", "impl", "task")
     parts = [f"{name}={value}" for name, value in cell.row.options.items() if name not in hide]
     if cell.row.num_epochs:
@@ -104,7 +101,7 @@ def _network(cell: Cell) -> str:
     return f"{hidden[0]}" if epsilon is None else f"{hidden[0]}, ε {epsilon}"
 
 
-#: For each table: what splits it into parts, and what names rows and columns.
+#: Layouts of tables: functions that name the part, the row and the column of a cell.
 Name = Callable[[Cell], str]
 _BY_DATASET: tuple[Name, Name, Name] = (
     lambda cell: "",
@@ -134,7 +131,7 @@ def _layout(cell: Cell) -> tuple[Name, Name, Name]:
 
 
 def _state(verdict: Verdict | None) -> str:
-    """The class of a cell: a name of :data:`LEGEND`, or ``own`` for a method of one's own."""
+    """The class of a cell: a name in :data:`LEGEND`, or ``own`` for a user's own method."""
     if verdict is None:
         return "missing"
     if verdict.degenerate:
@@ -168,7 +165,7 @@ def _td(cell: Cell, verdict: Verdict | None) -> str:
 
 
 def _table(cells: Sequence[Cell], verdicts: Mapping[tuple[str, ...], Verdict]) -> str:
-    """One part of a table."""
+    """The HTML of one part of a table."""
     grid: dict[str, dict[str, str]] = {}
     columns: dict[str, None] = {}
     for cell in cells:
@@ -194,7 +191,7 @@ def _legend() -> str:
 
 
 def _summary(summary: pd.DataFrame) -> list[str]:
-    """The table of counts, with the shares of cells that were run and that hold."""
+    """The table of counts in Markdown, with percentages of cells that were run and that hold."""
     summary = summary.assign(
         coverage=_percent(summary["run"], summary["data"]),
         holds=_percent(summary["by either"], summary["run"]),
@@ -209,7 +206,7 @@ def _summary(summary: pd.DataFrame) -> list[str]:
 def _folded_table(
     number: str, caption: str, cells: Sequence[Cell], verdicts: Mapping[tuple[str, ...], Verdict]
 ) -> list[str]:
-    """A table of a paper that unfolds at a click, with the reasons of its differences."""
+    """A folded table of a paper, with the reasons for its differences."""
     run = [verdicts[cell.key] for cell in cells if cell.key in verdicts]
     held = sum(verdict.holds for verdict in run)
     counts = f"{held} of {len(run)} hold, {len(cells)} cells"
@@ -218,7 +215,7 @@ def _folded_table(
     for cell in cells:
         parts.setdefault(_layout(cell)[0](cell), []).append(cell)
     for part, of_part in parts.items():
-        # Parts of which nothing was run would only make the page long.
+        # Parts in which no cell was run would only make the page long.
         if not any(cell.key in verdicts for cell in of_part):
             lines.append(f"{part or 'This table'}: {len(of_part)} cells, none run.\n")
             continue
@@ -240,12 +237,12 @@ def _folded_table(
 def make_page(
     cells: Sequence[Cell], verdicts: Mapping[tuple[str, ...], Verdict], summary: pd.DataFrame
 ) -> str:
-    """The page in Markdown, its tables in HTML and folded.
+    """The page in Markdown, with folded HTML tables.
 
     Args:
       cells: all cells that the page shows.
-      verdicts: as :func:`experiments.papers.verdicts.verdicts_of` gives them.
-      summary: what :func:`experiments.papers.verdicts.coverage` gives.
+      verdicts: the result of :func:`experiments.papers.verdicts.verdicts_of`.
+      summary: the result of :func:`experiments.papers.verdicts.coverage`.
     """
     text = [HEAD.format(legend=_legend()), *_summary(summary)]
     for paper in dict.fromkeys(cell.paper for cell in cells):
@@ -258,16 +255,6 @@ def make_page(
 
 
 def _percent(part: pd.Series, whole: pd.Series) -> list[str]:
-    """Shares as ``74 %``; ``-`` of nothing."""
+    """Percentages such as ``74 %``; ``-`` if the whole is 0."""
     pairs = zip(part, whole, strict=True)
     return [f"{100 * value / other:.0f} %" if other else "-" for value, other in pairs]
-
-
-def write_page(
-    cells: Sequence[Cell],
-    verdicts: Mapping[tuple[str, ...], Verdict],
-    summary: pd.DataFrame,
-    path: Path,
-) -> None:
-    """Writes :func:`make_page`."""
-    write_text(path, make_page(cells, verdicts, summary))

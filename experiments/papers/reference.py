@@ -1,4 +1,4 @@
-"""The launcher that runs the packages of others on the rows of the papers' tables."""
+"""The launcher that runs reference packages on the data of the papers' tables."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from experiments.launch.experiment import load_data
 from experiments.papers import runs
 from experiments.papers.cells import Cell, chosen, run_of
 from experiments.papers.packages import PACKAGES, Package, Problem
-from experiments.papers.results import KEY
+from experiments.papers.results import KEY, by_key, read_cells, write_results
 from fsjax.datasets.split_protocols import make_split
 from fsjax.errors import ConfigError, DataError
 from fsjax.evaluation import svm_accuracy
-from fsjax.storage.atomic_files import write_text
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.splits import Split
 
@@ -32,29 +31,22 @@ COLUMNS = (*KEY, "mean", "std", "seeds", "code", "version", "command", "cpu_seco
 
 
 def read_reference(path: Path) -> pd.DataFrame:
-    """The rows of a file of reference results; none where there is no file.
+    """Reads a file of reference results; the table is empty if there is no file.
 
     Raises:
       ConfigError: if the file has other columns.
     """
-    if not path.exists():
-        return pd.DataFrame(columns=COLUMNS)
-    table = pd.read_csv(path, dtype=dict.fromkeys((*KEY, "code", "version", "command"), str))
-    if tuple(table.columns) != COLUMNS:
-        odd = sorted(set(table.columns) ^ set(COLUMNS))
-        raise ConfigError(f"{path} is of another version: its columns differ in {', '.join(odd)}")
-    return table.fillna({"setting": ""})
+    return read_cells(path, COLUMNS, (*KEY, "code", "version", "command"))
 
 
 def write_reference(table: pd.DataFrame, path: Path) -> None:
-    """Writes the file, sorted by cell, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Writes the file atomically, sorted by cell."""
     table = table.drop_duplicates(list(KEY), keep="last").sort_values(list(KEY), kind="stable")
-    write_text(path, table.to_csv(index=False, lineterminator="\n"))
+    write_results(table, path)
 
 
 def cells_by_training(cells: Sequence[Cell]) -> dict[tuple[str, str], list[Cell]]:
-    """The cells of each method and data set that a package can give: WAST's accuracies by K."""
+    """The cells that packages can reproduce, WAST's accuracies by K, per method and data set."""
     by_training: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         row = cell.row
@@ -76,15 +68,15 @@ def judged(
 
     Args:
       package: the package.
-      dataset: with classes.
-      split: the rows. The package learns from the training rows in ascending order of their
-        numbers, and its columns are judged as :func:`fsjax.evaluation.svm_accuracy` does.
-      config: the protocol, which tells the scaling of X and the settings of the method.
+      dataset: a data set with classes.
+      split: the rows. The package learns from the training and validation rows in ascending order;
+        :func:`fsjax.evaluation.svm_accuracy` judges its columns.
+      config: the protocol, with the scaling of X and the settings of the method.
       ks: numbers of columns.
-      seeds: one selection for each.
+      seeds: the seeds, one selection each.
 
     Returns:
-      For each K, a percentage per seed; and seconds per seed.
+      For each K, a percentage per seed; and the CPU seconds per seed.
 
     Raises:
       DataError: if the data set has no classes.
@@ -106,7 +98,7 @@ def judged(
 
 
 def scaled(x: np.ndarray, scaling: str) -> np.ndarray:
-    """``(N, D)`` rows by a scaling of ``configs/papers.py``."""
+    """Scales ``(N, D)`` rows by a scaling of ``configs/papers.py``."""
     if scaling == "standard":
         return StandardScaler().fit_transform(x)
     if scaling.startswith("scalar"):
@@ -122,7 +114,7 @@ def rows_of(
     values: dict[int, list[float]],
     seconds: float,
 ) -> list[dict[str, Any]]:
-    """Rows of the table for cells of one method and data set."""
+    """The rows of the table for the cells of one method and data set."""
     rows = []
     for cell in cells:
         assert cell.row.num_features is not None
@@ -143,25 +135,26 @@ def rows_of(
 
 
 def main() -> None:
-    """Runs what the flags choose and the table lacks, a method and data set at a time."""
+    """Runs the packages that the flags choose for the cells that the table lacks."""
     unknown = sorted(set(FLAGS.method) - set(PACKAGES))
     if unknown:
         raise ConfigError(
-            f"no package for {', '.join(unknown)}; choose of {', '.join(sorted(PACKAGES))}"
+            f"there is no reference package for {', '.join(unknown)}; choose from "
+            f"{', '.join(sorted(PACKAGES))}"
         )
     path = Path(FLAGS.results)
     table = read_reference(path)
-    present = {tuple(row[name] for name in KEY) for row in table.to_dict("records")}
-    todo = cells_by_training(chosen(["wast"], (), FLAGS.datasets, FLAGS.method or list(PACKAGES)))
+    present = by_key(table)
+    cells_to_run = [
+        cell
+        for cell in chosen(["wast"], (), FLAGS.datasets, FLAGS.method or list(PACKAGES))
+        if cell.key not in present
+        and (FLAGS.largest is None or (cell.row.num_features or 0) <= FLAGS.largest)
+    ]
+    todo = cells_by_training(cells_to_run)
+    if not todo:
+        print(f"nothing to run: {path} has all cells that the flags choose")
     for (method, name), cells in todo.items():
-        cells = [
-            cell
-            for cell in cells
-            if cell.key not in present
-            and (FLAGS.largest is None or (cell.row.num_features or 0) <= FLAGS.largest)
-        ]
-        if not cells:
-            continue
         package = PACKAGES[method]
         config = runs.config_of(run_of(cells[0]), 1)
         try:
@@ -172,7 +165,7 @@ def main() -> None:
         split = make_split(dataset, config.data.split, valid_fraction=config.data.valid_fraction)
         ks = sorted({cell.row.num_features for cell in cells if cell.row.num_features})
         seeds = range(FLAGS.seeds) if package.random else (0,)
-        package.version  # noqa: B018  The error for a missing package comes before any work.
+        package.version  # noqa: B018  Raises the error for a missing package before any work.
         values, seconds = judged(package, dataset, split, config, ks, list(seeds))
         command = package.call(dict(config.method), config.data.scaling)
         rows = rows_of(cells, package, command, values, seconds)
@@ -184,11 +177,13 @@ def main() -> None:
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
-    flags.DEFINE_list("method", [], f"Of {', '.join(PACKAGES)}; all by default.")
+    flags.DEFINE_list("method", [], f"Methods: {', '.join(PACKAGES)}; all by default.")
     flags.DEFINE_list("datasets", [], "Data sets; all of WAST's tables by default.")
-    flags.DEFINE_integer("seeds", 3, "Seeds of packages that draw random numbers.", 1)
-    flags.DEFINE_integer("largest", None, "The largest K; CIFE and ICAP take hours for 200.", 1)
-    flags.DEFINE_string("results", "reproduction/reference.csv", "Where the results are kept.")
+    flags.DEFINE_integer("seeds", 3, "Number of seeds for packages with random numbers.", 1)
+    flags.DEFINE_integer(
+        "largest", None, "The largest K to run; CIFE and ICAP take hours for K = 200.", 1
+    )
+    flags.DEFINE_string("results", "reproduction/reference.csv", "CSV file of the results.")
 
 
 def start() -> None:

@@ -1,4 +1,4 @@
-"""The launcher of the papers' tables: plans, trains and collects runs."""
+"""The launcher that reproduces the papers' tables: plans, trains and collects runs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from fsjax.data import load
 from fsjax.datasets.catalog import ENTRIES
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, DataError, FsjaxError
+from fsjax.storage.atomic_files import write_text
 
-#: Seconds of CPU time above which a run gets fewer seeds.
+#: Runs of more CPU seconds get ``--long_seeds`` instead of ``--seeds``.
 LONG = 60.0
 
 
 class TimeIsUp(Exception):
-    """Ends the current training, which the next call continues from its checkpoint."""
+    """Ends the current training; the next call resumes it from its checkpoint."""
 
 
 def available(datasets: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The data sets that can be loaded with all their rows, and the others."""
+    """Splits data sets into those that can be loaded with all their rows, and the others."""
     present, missing = list[str](), list[str]()
     for name in datasets:
         try:
@@ -46,59 +47,65 @@ def available(datasets: Sequence[str]) -> tuple[list[str], list[str]]:
 def planned(cells: Sequence[Cell], table: pd.DataFrame) -> list[tuple[Run, int, float, list[Cell]]]:
     """Runs with their seeds, CPU seconds and cells, the cheapest first."""
     by_run = runs.runs_of(cells)
-    known = results.known_costs(cells, table)
-    short = runs.expected(by_run, FLAGS.seeds, known)
+    measured = results.known_costs(cells, table)
+    seconds_of = runs.expected(by_run, FLAGS.seeds, measured)
     plan = []
-    for run, of_run in by_run.items():
-        long = short[run] > LONG
+    for run, run_cells in by_run.items():
+        long = seconds_of[run] > LONG
         seeds = min(FLAGS.seeds, FLAGS.long_seeds) if long else FLAGS.seeds
-        plan.append((run, seeds, short[run] * seeds / FLAGS.seeds, of_run))
+        plan.append((run, seeds, seconds_of[run] * seeds / FLAGS.seeds, run_cells))
     return sorted(plan, key=lambda item: item[2])
 
 
 def plan_table(todo: Sequence[tuple[Run, int, float, list[Cell]]], workdir: Path) -> str:
-    """What ``--plan`` prints."""
+    """The text that ``--plan`` prints."""
     lines = [
         {
             "run": run.label,
-            "cells": len(of_run),
+            "cells": len(run_cells),
             "seeds": seeds,
             "minutes": f"{seconds / 60:.1f}",
             "state": "done" if _done(run, seeds, workdir) else "",
         }
-        for run, seeds, seconds, of_run in todo
+        for run, seeds, seconds, run_cells in todo
     ]
     text = pd.DataFrame(lines).to_string(index=False) if lines else "nothing to run"
-    left = [item for item, line in zip(todo, lines, strict=True) if not line["state"]]
+    remaining = [item for item, line in zip(todo, lines, strict=True) if not line["state"]]
     return (
         f"{text}\n\n{len(todo)} runs give {sum(len(item[3]) for item in todo)} cells; "
-        f"{len(left)} runs are left, about {sum(item[2] for item in left) / 60:.0f} minutes of CPU"
+        f"{len(remaining)} runs are left, about {sum(item[2] for item in remaining) / 60:.0f} "
+        "minutes of CPU time"
     )
 
 
 def main() -> None:
-    """Trains and collects what the flags choose, or prints the plan."""
+    """Trains the runs that the flags choose and collects their cells, or prints the plan."""
     if not Path("configs/papers.py").is_file():
-        raise ConfigError("run this in the folder that holds configs/papers.py")
+        raise ConfigError(
+            f"{Path.cwd()} has no configs/papers.py; run this command in the root of the repository"
+        )
     if FLAGS.cluster is not None:
         check_address(FLAGS.cluster)
     cells = chosen(FLAGS.paper, FLAGS.tables, FLAGS.datasets, FLAGS.methods)
     if not cells:
-        raise ConfigError("no cell of the tables matches the flags; leave one of them out")
+        raise ConfigError(
+            "no cell of the tables matches all of --paper, --tables, --datasets and --methods; "
+            "leave one of them out"
+        )
     everything = [cell for paper in PAPERS for cell in cells_of(paper)]
     path = Path(FLAGS.results)
     table = results.read_results(path, everything)
     reasons = results.read_reasons(Path(FLAGS.reasons))
     if FLAGS.only_missing:
-        known = {tuple(row[name] for name in results.KEY) for row in table.to_dict("records")}
+        known = results.by_key(table)
         cells = [cell for cell in cells if cell.key not in known]
-    here, missing = available(list(dict.fromkeys(cell.row.dataset for cell in cells)))
-    todo = planned([cell for cell in cells if cell.row.dataset in here], table)
+    present, missing = available(list(dict.fromkeys(cell.row.dataset for cell in cells)))
+    todo = planned([cell for cell in cells if cell.row.dataset in present], table)
     if missing:
         count = sum(cell.row.dataset in missing for cell in cells)
         print(
-            f"{count} cells are left out, as their data are not here: {', '.join(missing)}; "
-            "fsjax.data.load(NAME) says where each is looked for"
+            f"{count} cells are left out, because these data sets are missing: "
+            f"{', '.join(missing)}; the error of fsjax.data.load(NAME) says where it looks for each"
         )
     if not FLAGS.plan:
         cli.require(FLAGS.workdir, "workdir", "runs/papers")
@@ -108,30 +115,30 @@ def main() -> None:
         return
     cache_by_default()
     fsjax.use_cpu_devices()
-    seen = [cell for _, _, _, of_run in todo for cell in of_run]
+    planned_cells = [cell for _, _, _, run_cells in todo for cell in run_cells]
     failure = None
     try:
         for finished in _train(todo, workdir):
-            table = results.merged(table, results.collect(seen, finished), reasons)
+            table = results.merged(table, results.collect(planned_cells, finished), reasons)
             results.write_results(table, path)
-            print(f"  {_progress(seen, table)}", flush=True)
+            print(f"  {_progress(planned_cells, table)}", flush=True)
     except CellsFailedError as error:
         failure = error
-    at_hand = [name for name in ENTRIES if name in here or _is_here(name)]
+    loadable = [name for name in ENTRIES if name in present or available([name])[0]]
     packages = reference.read_reference(Path(FLAGS.reference))
-    judged = verdicts.verdicts_of(everything, table, packages, reasons)
-    summary = verdicts.coverage(everything, judged, at_hand)
+    all_verdicts = verdicts.verdicts_of(everything, table, packages, reasons)
+    summary = verdicts.coverage(everything, all_verdicts, loadable)
     if FLAGS.page:
-        page.write_page(everything, judged, summary, Path(FLAGS.page))
+        write_text(Path(FLAGS.page), page.make_page(everything, all_verdicts, summary))
     print(summary.to_string(index=False))
     if failure is not None:
         raise failure
 
 
 def _progress(cells: Sequence[Cell], table: pd.DataFrame) -> str:
-    """How many of the chosen cells are in the table, and how many of these agree with the paper."""
+    """Counts the chosen cells in the table, and those of them that agree with the paper."""
     keys = {cell.key for cell in cells}
-    rows = [row for row in table.to_dict("records") if tuple(row[k] for k in results.KEY) in keys]
+    rows = [row for key, row in results.by_key(table).items() if key in keys]
     agreeing = sum(row["agrees"] == 1 for row in rows)
     return f"{len(rows)} of {len(keys)} cells, {agreeing} agree with the paper"
 
@@ -140,37 +147,33 @@ def _done(run: Run, seeds: int, workdir: Path) -> dict[str, Any] | None:
     return runs.read_done(run, min(seeds, FLAGS.long_seeds), workdir)
 
 
-def _is_here(name: str) -> bool:
-    return not available([name])[1]
-
-
 def _train(
     todo: Sequence[tuple[Run, int, float, list[Cell]]], workdir: Path
 ) -> Iterator[dict[Run, dict[str, Any]]]:
-    """Trains the missing runs until the time is up; yields all finished ones after each run."""
+    """Trains the missing runs until the time is up; yields all finished runs after each one."""
     finished: dict[Run, dict[str, Any]] = {}
-    left = []
+    remaining = []
     for item in todo:
         result = _done(item[0], item[1], workdir)
         if result is None:
-            left.append(item)
+            remaining.append(item)
         else:
             finished[item[0]] = result
     print(f"{len(finished)} of {len(todo)} runs are done")
     yield finished
-    if FLAGS.minutes == 0 or not left:
+    if FLAGS.minutes == 0 or not remaining:
         return
     if FLAGS.cluster is not None:
-        yield from _train_on_cluster(FLAGS.cluster, left, workdir, finished)
+        yield from _train_on_cluster(FLAGS.cluster, remaining, workdir, finished)
         return
     started = time.monotonic()
     if FLAGS.minutes is not None:
         signal.signal(signal.SIGALRM, _stop)
-        # Again every second: one that arrives in a finaliser is lost.
+        # Repeated every second, because an exception that is raised in a finaliser is lost.
         signal.setitimer(signal.ITIMER_REAL, max(1e-3, 60.0 * FLAGS.minutes), 1.0)
     try:
-        for number, (run, seeds, seconds, _) in enumerate(left, start=1):
-            print(f"[{number}/{len(left)}] {run.label}, {seeds} seeds, about {seconds:.0f} s")
+        for number, (run, seeds, seconds, _) in enumerate(remaining, start=1):
+            print(f"[{number}/{len(remaining)}] {run.label}, {seeds} seeds, about {seconds:.0f} s")
             try:
                 finished[run] = runs.train(run, seeds, workdir)
             except FsjaxError as error:
@@ -179,7 +182,7 @@ def _train(
             print(f"  {finished[run]['cpu_seconds']} s of CPU", flush=True)
             yield finished
     except Exception:
-        # JAX raises another exception in place of one from its callbacks.
+        # JAX replaces an exception that is raised in one of its callbacks by another type.
         if FLAGS.minutes is None or time.monotonic() - started < 60.0 * FLAGS.minutes:
             raise
         minutes = (time.monotonic() - started) / 60
@@ -190,18 +193,18 @@ def _train(
 
 def _train_on_cluster(
     address: str,
-    left: Sequence[tuple[Run, int, float, list[Cell]]],
+    remaining: Sequence[tuple[Run, int, float, list[Cell]]],
     workdir: Path,
     finished: dict[Run, dict[str, Any]],
 ) -> Iterator[dict[Run, dict[str, Any]]]:
-    """Trains each run on a worker; yields all finished ones after each run."""
+    """Trains each run on a worker; yields all finished runs after each one."""
     folder = workdir.absolute()
-    jobs = [Job(run.label, runs.train, (run, seeds, folder)) for run, seeds, _, _ in left]
+    jobs = [Job(run.label, runs.train, (run, seeds, folder)) for run, seeds, _, _ in remaining]
     seconds = None if FLAGS.minutes is None else 60.0 * FLAGS.minutes
     with connected(address) as cluster:
         try:
             for place, result in gathered(cluster, jobs, seconds):
-                finished[left[place][0]] = result
+                finished[remaining[place][0]] = result
                 yield finished
         except TimeoutError:
             print(f"stopped after {FLAGS.minutes:g} minutes; the same command continues")
@@ -213,23 +216,33 @@ def _stop(*_: object) -> None:
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
-    flags.DEFINE_list("paper", [], f"Of {', '.join(PAPERS)}; all by default.")
-    flags.DEFINE_list("tables", [], "Numbers of tables; all by default.")
+    flags.DEFINE_list("paper", [], f"Papers: {', '.join(PAPERS)}; all by default.")
+    flags.DEFINE_list("tables", [], "Numbers of the tables; all by default.")
     flags.DEFINE_list("datasets", [], "Data sets; all by default.")
-    flags.DEFINE_list("methods", [], "Methods, also module:function; all by default.")
-    flags.DEFINE_bool("only_missing", False, "Trains only for cells that --results lacks.")
-    flags.DEFINE_integer("seeds", 3, "Seeds of runs that take less than a minute.", 1)
-    flags.DEFINE_integer("long_seeds", 2, "Seeds of the others.", 1)
-    flags.DEFINE_float("minutes", None, "Stops after these; 0 trains nothing.", 0.0)
+    flags.DEFINE_list(
+        "methods", [], "Methods, or your own as module:function; all of the tables by default."
+    )
+    flags.DEFINE_bool("only_missing", False, "Trains only for cells that are not in --results.")
+    flags.DEFINE_integer("seeds", 3, "Number of seeds of a run of up to a minute of CPU time.", 1)
+    flags.DEFINE_integer("long_seeds", 2, "Number of seeds of a longer run, at most --seeds.", 1)
+    flags.DEFINE_float(
+        "minutes", None, "Stops training after this many minutes; 0 trains nothing.", 0.0
+    )
     define_flag()
     flags.DEFINE_string("workdir", None, "Folder for the runs.")
-    flags.DEFINE_bool("plan", False, "Prints runs, cells and minutes, and trains nothing.")
-    flags.DEFINE_string("results", "reproduction/results.csv", "Where the cells are kept.")
+    flags.DEFINE_bool("plan", False, "Prints the runs, cells and minutes, and trains nothing.")
     flags.DEFINE_string(
-        "reference", "reproduction/reference.csv", "What reference code gives on the same rows."
+        "results", "reproduction/results.csv", "CSV file of the cells that were run."
     )
-    flags.DEFINE_string("reasons", "reproduction/reasons.toml", "Why cells disagree.")
-    flags.DEFINE_string("page", "docs/reproduction.md", "The page that shows them; or empty.")
+    flags.DEFINE_string(
+        "reference", "reproduction/reference.csv", "CSV file with the cells of reference code."
+    )
+    flags.DEFINE_string(
+        "reasons", "reproduction/reasons.toml", "File that says why cells differ from the paper."
+    )
+    flags.DEFINE_string(
+        "page", "docs/reproduction.md", "Page with the tables, to be written; empty for none."
+    )
 
 
 def start() -> None:

@@ -1,10 +1,10 @@
-"""``reproduction/results.csv``: every cell that was run, the published number beside ours."""
+"""``reproduction/results.csv``: all cells that were run, with the published number and ours."""
 
 from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from experiments.papers.curves import compared_values, compared_with
 from fsjax.errors import ConfigError
 from fsjax.storage.atomic_files import write_text
 
-#: Columns that tell a cell from all others.
+#: The columns that identify a cell.
 KEY = ("paper", "table", "dataset", "method", "setting", "metric")
 
 COLUMNS = (
@@ -34,41 +34,65 @@ COLUMNS = (
 )
 
 
-def read_results(path: Path, cells: Iterable[Cell] = ()) -> pd.DataFrame:
-    """The rows of a file of results; none where there is no file.
+def by_key(table: pd.DataFrame) -> dict[tuple[str, ...], dict[str, Any]]:
+    """The rows of a table by the key of their cell."""
+    return {tuple(row[name] for name in KEY): row for row in table.to_dict("records")}
+
+
+def read_cells(path: Path, columns: Sequence[str], text: Sequence[str]) -> pd.DataFrame:
+    """Reads a CSV file with a row per cell; the table is empty if there is no file.
 
     Args:
       path: the file.
-      cells: cells as the tables have them now.
+      columns: the columns that the file must have.
+      text: those of them that hold text; where the file has none, it is empty.
 
     Raises:
-      ConfigError: if the file has other columns, or if a published number changed since.
+      ConfigError: if the file has other columns.
     """
     if not path.exists():
-        return pd.DataFrame(columns=COLUMNS)
-    table = pd.read_csv(path, dtype={name: str for name in (*KEY, "commit", "reason")})
-    if tuple(table.columns) != COLUMNS:
-        odd = sorted(set(table.columns) ^ set(COLUMNS))
-        raise ConfigError(f"{path} is of another version: its columns differ in {', '.join(odd)}")
-    table = table.fillna({"setting": "", "reason": "", "commit": ""})
+        return pd.DataFrame(columns=columns)
+    table = pd.read_csv(path, dtype=dict.fromkeys(text, str))
+    if tuple(table.columns) != tuple(columns):
+        odd = sorted(set(table.columns) ^ set(columns))
+        raise ConfigError(
+            f"{path} is from another version: its columns differ in {', '.join(odd)}; name another "
+            "file, or delete it"
+        )
+    return table.fillna(dict.fromkeys(text, ""))
+
+
+def read_results(path: Path, cells: Iterable[Cell] = ()) -> pd.DataFrame:
+    """Reads a file of results; the table is empty if there is no file.
+
+    Args:
+      path: the file.
+      cells: the current cells of the papers' tables.
+
+    Raises:
+      ConfigError: if the file has other columns, or if a published number has changed.
+    """
+    table = read_cells(path, COLUMNS, (*KEY, "commit", "reason"))
     published = {cell.key: cell.row.mean for cell in cells}
-    for row in table.itertuples():
-        key = tuple(getattr(row, name) for name in KEY)
-        now = published.get(key, row.published_mean)
-        if not np.isclose(now, row.published_mean, rtol=1e-9, equal_nan=True):
+    for key, row in by_key(table).items():
+        before = row["published_mean"]
+        now = published.get(key, before)
+        if not np.isclose(now, before, rtol=1e-9, equal_nan=True):
             raise ConfigError(
                 f"{path} was made with another version of the tables: {', '.join(key)} was "
-                f"{row.published_mean} and is {now}; name another file by --results"
+                f"{before} and is {now}; name another file by --results"
             )
     return table
 
 
 def read_reasons(path: Path) -> list[dict[str, Any]]:
-    """The entries of ``reasons.toml``: fields that a cell must have, ``text``, and ``degenerate``
-    where all scores are equal.
+    """Reads the entries of ``reasons.toml``.
+
+    An entry has the fields that a cell must match, the ``text`` of the reason, and ``degenerate``
+    if all scores of these cells are equal.
 
     Raises:
-      ConfigError: for an entry without a text, or with a field that no cell has.
+      ConfigError: for an entry without a text, or with an unknown field.
     """
     if not path.exists():
         return []
@@ -82,9 +106,9 @@ def read_reasons(path: Path) -> list[dict[str, Any]]:
 
 
 def reason_of(cell: Mapping[str, Any], reasons: Iterable[Mapping[str, Any]]) -> str:
-    """The text of the first reason whose fields the cell has; empty where there is none.
+    """The text of the first reason that matches the cell; empty if none does.
 
-    A field may be a list of values. A setting fits if all its parts are among the cell's.
+    A field of a reason may be a list of values. A setting matches if the cell has all its parts.
     """
     for entry in reasons:
         for name in KEY:
@@ -118,7 +142,7 @@ def row_of(cell: Cell, values: list[float], result: Mapping[str, Any]) -> dict[s
         "epochs": result["epochs"],
         "cpu_seconds": result["cpu_seconds"],
         "commit": (result["commit"] or "")[:7],
-        # A method of one's own has nothing to agree with.
+        # The user's own methods have no published number.
         "agrees": "" if math.isnan(published) else int(agrees),
     }
 
@@ -142,16 +166,16 @@ def collect(
 
 
 def merged(
-    there: pd.DataFrame, rows: list[dict[str, Any]], reasons: Iterable[Mapping[str, Any]]
+    old_table: pd.DataFrame, rows: list[dict[str, Any]], reasons: Iterable[Mapping[str, Any]]
 ) -> pd.DataFrame:
-    """The table with new rows in place of old ones of the same cells, reasons looked up anew."""
-    table = {tuple(row[name] for name in KEY): row for row in there.to_dict("records")}
+    """Replaces the rows of cells that have new ones, and looks up all reasons again."""
+    row_by_key = by_key(old_table)
     for row in rows:
         key = tuple(row[name] for name in KEY)
-        # More seeds are worth more than newer ones.
-        if key not in table or row["seeds"] >= table[key]["seeds"]:
-            table[key] = row
-    result = pd.DataFrame(list(table.values()), columns=COLUMNS)
+        # A row with more seeds is kept, even if it is older.
+        if key not in row_by_key or row["seeds"] >= row_by_key[key]["seeds"]:
+            row_by_key[key] = row
+    result = pd.DataFrame(list(row_by_key.values()), columns=COLUMNS)
     reasons = list(reasons)
     result["reason"] = [
         "" if row["agrees"] in (1, "") else reason_of(row, reasons)
@@ -161,16 +185,18 @@ def merged(
 
 
 def write_results(table: pd.DataFrame, path: Path) -> None:
-    """Writes the file, whole or not at all."""
+    """Writes the file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, table.to_csv(index=False, lineterminator="\n"))
 
 
 def known_costs(cells: Iterable[Cell], table: pd.DataFrame) -> dict[Run, float]:
-    """CPU seconds for each seed of the runs behind the rows of a table."""
-    seen = {
-        tuple(row[name] for name in KEY): row["cpu_seconds"] / row["seeds"]
-        for row in table.to_dict("records")
+    """CPU seconds per seed of the runs behind the rows of a table."""
+    seconds_per_seed = {
+        key: row["cpu_seconds"] / row["seeds"]
+        for key, row in by_key(table).items()
         if row["cpu_seconds"] == row["cpu_seconds"]
     }
-    return {run_of(cell): seen[cell.key] for cell in cells if cell.key in seen}
+    return {
+        run_of(cell): seconds_per_seed[cell.key] for cell in cells if cell.key in seconds_per_seed
+    }

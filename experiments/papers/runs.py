@@ -1,4 +1,4 @@
-"""The runs behind the papers' tables: their configuration, their price, their results."""
+"""The runs behind the papers' tables: their configurations, costs and results."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ from fsjax.errors import ConfigError
 from fsjax.methods import get_method
 from fsjax.storage.atomic_files import write_text
 
-#: Floating-point operations a second that the estimate counts on, and seconds that a run costs
-#: however small it is.
+#: For the estimate: floating-point operations per second, and the fewest seconds of any run.
 SPEED, LEAST = 4e9, 15.0
 
-#: Epochs that the estimate takes for LassoNet's path.
+#: For the estimate: the epochs of LassoNet's path.
 PATH_EPOCHS = 4000
 
 
 def config_of(run: Run, seeds: int) -> ml_collections.ConfigDict:
-    """The configuration of a run with the first seeds of the protocol."""
+    """The configuration of a run with the first ``seeds`` seeds of the protocol."""
     config = load_config(f"configs/papers.py:{run.variant}")
     config.seeds = tuple(config.seeds[:seeds])
     for name, value in run.options:
@@ -41,20 +40,20 @@ def config_of(run: Run, seeds: int) -> ml_collections.ConfigDict:
     if run.num_epochs is not None:
         config.train.num_epochs = run.num_epochs
     if run.paper == "wast":
-        others = WAST_NUM_FEATURES if run.num_features is None else ()
+        other_sizes = WAST_NUM_FEATURES if run.num_features is None else ()
         if run.num_features is not None:
             config.num_features = run.num_features
             if run.method == "cae":
                 config.method.hidden = (3 * run.num_features // 2,)
         k, width = config.num_features, ENTRIES[run.dataset].shape[1]
         config.evaluation.num_features = tuple(
-            size for size in others if size != k and size <= width and k != 20
+            size for size in other_sizes if size != k and size <= width and k != 20
         )
     return config
 
 
 def estimate(run: Run, seeds: int) -> float:
-    """A guess of the CPU seconds of a run, from the size of its network and data."""
+    """An estimate of the CPU seconds of a run from the size of its network and data."""
     config = config_of(run, seeds)
     entry = ENTRIES[run.dataset]
     if get_method(run.method)(**_fields(config)).loss is None:
@@ -64,7 +63,7 @@ def estimate(run: Run, seeds: int) -> float:
     widths = (width, *hidden, width if run.task == "reconstruction" else outputs)
     weights = sum(width_in * other for width_in, other in itertools.pairwise(widths))
     if "temperature_start" in config.method:
-        # Noise and softmax for each row cost more than the products.
+        # Noise and softmax per row cost more than the matrix products.
         weights = 10 * config.num_features * width
     epochs = PATH_EPOCHS if run.method == "lassonet" else config.train.num_epochs
     rows = 0.8 * entry.shape[0]
@@ -80,12 +79,12 @@ def _fields(config: ml_collections.ConfigDict) -> dict[str, Any]:
 
 
 def expected(runs: Iterable[Run], seeds: int, known: Mapping[Run, float]) -> dict[Run, float]:
-    """CPU seconds of runs: what was seen, or a guess scaled by what the method's others took.
+    """The CPU seconds of runs: measured, or estimated and scaled by other runs of the method.
 
     Args:
       runs: the runs.
-      seeds: for each.
-      known: CPU seconds for each seed of runs that were seen.
+      seeds: number of seeds of each run.
+      known: measured CPU seconds per seed of some runs.
     """
     factors: dict[str, list[float]] = {}
     for run, seconds in known.items():
@@ -100,16 +99,19 @@ def expected(runs: Iterable[Run], seeds: int, known: Mapping[Run, float]) -> dic
 
 
 def folder_of(run: Run, seeds: int, workdir: Path) -> Path:
-    """Where a run's artifacts are."""
+    """The folder with the artifacts of a run."""
     return workdir / f"{run.label}-s{seeds}"
 
 
 def train(run: Run, seeds: int, workdir: Path, *, progress: bool = False) -> dict[str, Any]:
-    """Runs, or continues, or only reads, a run.
+    """Trains a run, resumes it, or only reads its result if it is finished.
 
     Returns:
-      The content of its ``result.json``, with ``cpu_seconds`` of all the processes that worked on
-      it as far as they came to an end or were interrupted.
+      The content of its ``result.json``, and ``cpu_seconds``, the total of all processes that
+      worked on it, except those that were killed.
+
+    Raises:
+      ConfigError: as :func:`read`, and if there is no result.
     """
     folder = folder_of(run, seeds, workdir)
     spent = folder / "cpu_seconds.txt"
@@ -129,10 +131,10 @@ def train(run: Run, seeds: int, workdir: Path, *, progress: bool = False) -> dic
 
 
 def read(run: Run, seeds: int, workdir: Path) -> dict[str, Any] | None:
-    """What :func:`train` gave, or ``None`` for a run that is not finished.
+    """The result that :func:`train` returned, or ``None`` for a run that is not finished.
 
     Raises:
-      ConfigError: if the folder has a run of another setting, one from before the protocol changed.
+      ConfigError: if the folder has a run with other settings, for example of an older protocol.
     """
     folder = folder_of(run, seeds, workdir)
     if not (folder / "result.json").exists():
@@ -151,9 +153,9 @@ def read(run: Run, seeds: int, workdir: Path) -> dict[str, Any] | None:
 
 
 def read_done(run: Run, fewest: int, workdir: Path) -> dict[str, Any] | None:
-    """:func:`read` of the finished run of most seeds, at least so many.
+    """Reads the finished run with the most seeds, if it has at least ``fewest``.
 
-    How many seeds a run gets depends on what it costs, which is known better afterwards.
+    The number of seeds depends on the expected cost of a run, which changes once it is measured.
     """
     counts = (
         int(folder.name.rpartition("-s")[2])
@@ -166,7 +168,7 @@ def read_done(run: Run, fewest: int, workdir: Path) -> dict[str, Any] | None:
 
 
 def runs_of(cells: Sequence[Cell]) -> dict[Run, list[Cell]]:
-    """The cells of each run, and the runs that these cells are compared with."""
+    """The runs that give some cells, each with its cells; runs they are compared with have none."""
     by_run: dict[Run, list[Cell]] = {}
     for cell in cells:
         by_run.setdefault(run_of(cell), []).append(cell)

@@ -1,8 +1,8 @@
-"""Whether a cell holds: by the paper's number, or by what reference code gives on these rows.
+"""Whether a cell holds: by the paper's number, or by the result of reference code on these rows.
 
-A cell agrees with the reference when the two means differ by no more than the cell's tolerance, in
-which the larger spread of the two takes the place of the published one. A cell whose scores are all
-equal selects columns by their position and is degenerate: it never holds.
+A cell agrees with the reference if the two means differ by at most the cell's tolerance, with the
+larger of the two standard deviations instead of the published one. A cell whose scores are all
+equal selects columns by their position. It is degenerate and never holds.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from experiments.papers.cells import Cell, least_tolerance
-from experiments.papers.results import KEY, reason_of
+from experiments.papers.results import KEY, by_key, reason_of
 
 Row = Mapping[str, Any]
 
 
 class Verdict(NamedTuple):
-    """What a cell that was run is compared with, and how that came out.
+    """The comparison of a cell that was run with the paper and with reference code.
 
     Attributes:
       ours: the row of ``results.csv``.
       reference: the row of ``reference.csv``, or ``None``.
-      agrees_with_paper: ``None`` where the paper has no number.
-      agrees_with_reference: ``None`` where no reference code was run.
+      agrees_with_paper: ``None`` if the paper has no number.
+      agrees_with_reference: ``None`` if no reference code was run.
       degenerate: whether all scores are equal.
     """
 
@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether it agrees with the paper or with the reference, by its scores."""
+        """Whether it agrees with the paper or the reference, and is not degenerate."""
         return not self.degenerate and bool(self.agrees_with_paper or self.agrees_with_reference)
 
     @property
@@ -47,14 +47,8 @@ class Verdict(NamedTuple):
         return not self.holds and (self.degenerate or bool(self.ours["reason"]))
 
 
-def by_key(table: pd.DataFrame) -> dict[tuple[str, ...], Row]:
-    """The rows of a table by what tells a cell from all others."""
-    rows: list[dict[str, Any]] = table.to_dict("records")
-    return {tuple(row[name] for name in KEY): row for row in rows}
-
-
 def reference_tolerance(cell: Cell, ours: Row, reference: Row) -> float:
-    """How far ours may be from the reference, in units of the metric."""
+    """The largest allowed difference from the reference, in units of the metric."""
     return max(
         least_tolerance(cell.row.metric, reference["mean"]),
         2.0 * max(ours["std"], reference["std"]),
@@ -68,37 +62,38 @@ def verdicts_of(
 
     Args:
       cells: cells of the papers.
-      results: as ``results.csv``.
-      reference: as ``reference.csv``.
-      reasons: as :func:`experiments.papers.results.read_reasons` gives them; those with
+      results: the table of ``results.csv``.
+      reference: the table of ``reference.csv``.
+      reasons: the result of :func:`experiments.papers.results.read_reasons`; entries with
         ``degenerate`` mark cells whose scores are all equal.
     """
-    rows, others = by_key(results), by_key(reference)
+    rows, reference_rows = by_key(results), by_key(reference)
     degenerate = [entry for entry in reasons if entry.get("degenerate")]
     verdicts = {}
     for cell in cells:
         ours = rows.get(cell.key)
         if ours is None:
             continue
-        other = others.get(cell.key)
+        reference_row = reference_rows.get(cell.key)
         published = None if math.isnan(cell.row.mean) else ours["agrees"] == 1
         referenced = None
-        if other is not None:
-            limit = reference_tolerance(cell, ours, other) * (1 + 1e-9)
-            referenced = abs(ours["mean"] - other["mean"]) <= limit
+        if reference_row is not None:
+            limit = reference_tolerance(cell, ours, reference_row) * (1 + 1e-9)
+            referenced = abs(ours["mean"] - reference_row["mean"]) <= limit
         is_degenerate = bool(reason_of(dict(zip(KEY, cell.key, strict=True)), degenerate))
-        verdicts[cell.key] = Verdict(ours, other, published, referenced, is_degenerate)
+        verdicts[cell.key] = Verdict(ours, reference_row, published, referenced, is_degenerate)
     return verdicts
 
 
 def coverage(
     cells: Iterable[Cell], verdicts: Mapping[tuple[str, ...], Verdict], available: Iterable[str]
 ) -> pd.DataFrame:
-    """Counts for each paper of cells with a published number.
+    """Counts the cells with a published number, per paper.
 
-    The columns are: all ``cells``; those whose ``data`` are here; those ``run``; of these, those
-    that agree with the ``paper``, with the ``reference`` and with ``either`` (``degenerate`` ones
-    left out); those that do not hold, ``explained`` and ``unexplained``.
+    The columns are ``cells``, all of them; ``data``, those whose data set is available; ``run``,
+    those that were run. Among the latter, ``by paper``, ``by reference`` and ``by either`` count
+    those that agree and are not degenerate; ``degenerate`` those that are; ``explained`` and
+    ``unexplained`` those that do not hold, with and without a reason.
     """
     available = set(available)
     published = [cell for cell in cells if not math.isnan(cell.row.mean)]

@@ -1,4 +1,4 @@
-"""One run on several processes, of one machine or of many."""
+"""Runs that use several processes, on one machine or on many."""
 
 from fsjax.distributed.exchange import agreed, gathered, is_lead, process_count, share, shared_out
 from fsjax.distributed.start import end_process, initialize_distributed

@@ -1,6 +1,6 @@
-"""What the processes of a run tell each other, through JAX's collectives.
+"""Exchange of values between the processes of a run, by JAX's collectives.
 
-All processes make these calls in the same order. Alone, a process gets its own values back.
+All processes must make these calls in the same order. A single process gets its own values back.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ T = TypeVar("T")
 
 
 def process_count() -> int:
-    """The number of processes of this run; does not make JAX look for its devices."""
+    """The number of processes of this run; does not initialise JAX's devices."""
     return jax.process_count() if jax.distributed.is_initialized() else 1
 
 
 def is_lead() -> bool:
-    """Whether this is process 0, which speaks to the user and writes files."""
+    """Whether this is process 0, the only one that prints and writes files."""
     return process_count() == 1 or jax.process_index() == 0
 
 
@@ -33,8 +33,8 @@ def gathered(name: str, value: T) -> list[T]:
     """The values of all processes, in the order of their numbers.
 
     Args:
-      name: of what is exchanged, the same in all processes.
-      value: what JSON can hold.
+      name: a name for the exchange, the same in all processes.
+      value: a value that JSON can represent.
 
     Raises:
       ConfigError: in all processes, if their names differ.
@@ -47,10 +47,11 @@ def gathered(name: str, value: T) -> list[T]:
     )
     if different := np.flatnonzero(heads[:, 0] != heads[0, 0]).tolist():
         raise ConfigError(
-            f"process {', '.join(map(str, different))} is not where process 0 is (here: {name!r}); "
-            "all processes must run the same command with the same files"
+            f"process {', '.join(map(str, different))} and process 0 are at different points of "
+            f"the program (this process: {name!r}); all must run the same command with the same "
+            "files"
         )
-    # JSON may end with spaces.
+    # JSON may end with spaces, so texts are padded with them to one length.
     padded = text.ljust(_padded(int(heads[:, 1].max())))
     rows = multihost_utils.process_allgather(np.frombuffer(padded, np.uint8))
     return [json.loads(row.tobytes()) for row in rows]
@@ -62,7 +63,7 @@ def agreed(name: str, value: T) -> T:
 
 
 def share(name: str, data: bytes) -> bytes:
-    """The bytes of process 0, in all processes; what others give is ignored."""
+    """The bytes of process 0, in all processes; the argument of the others is ignored."""
     if process_count() == 1:
         return data
     length = agreed(name, len(data))
@@ -75,12 +76,15 @@ def share(name: str, data: bytes) -> bytes:
 def shared_out(
     name: str, items: Sequence[Any], function: Callable[[Sequence[Any]], list[T]]
 ) -> list[T]:
-    """``function(items)``, one value per item, of which each process computes a share.
+    """Distributes ``function(items)``, one value per item, over the processes.
 
     Args:
       name: as in :func:`gathered`.
       items: the same in all processes.
-      function: of some items; its values are what JSON can hold.
+      function: maps some of the items to their values, which JSON can represent.
+
+    Returns:
+      The values of all items, in all processes.
     """
     count = process_count()
     if count == 1:
@@ -93,5 +97,5 @@ def shared_out(
 
 
 def _padded(length: int) -> int:
-    """The next power of two: each length is a program of its own for the compiler."""
+    """The next power of two, because JAX compiles a program for each different length."""
     return 1 << max(length - 1, 1).bit_length()

@@ -1,4 +1,4 @@
-"""Whether all processes are about to do the same: compared before anything is trained."""
+"""A check before training that all processes have the same code, data and configuration."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from typing import Any
 from fsjax.distributed.exchange import gathered, process_count
 from fsjax.errors import ConfigError
 
-#: What to look at where something differs.
+#: What to do if a part differs.
 _HINTS = {
-    "code": "install the same version of fsjax, JAX and Python everywhere",
-    "data": "give all the same files (data.name, data.dir, FSJAX_DATA)",
-    "configuration": "give all the same command line",
+    "code": "install the same versions of fsjax, JAX and Python everywhere",
+    "data": "give all processes the same files (data.name, data.dir, FSJAX_DATA)",
+    "configuration": "give all processes the same command line",
 }
 
 
 def check_same(**parts: Any) -> None:
-    """Compares parts of a run over all processes: ``code``, ``data``, ``configuration``.
+    """Checks that ``code``, ``data`` and ``configuration`` are the same in all processes.
 
-    Each is what JSON can hold. Nothing is compared where there is but one process.
+    Each part is a value for :func:`digest`. A single process compares nothing.
 
     Raises:
-      ConfigError: in all processes, naming what differs from process 0, and where.
+      ConfigError: in all processes; the message says which parts differ from those of process 0,
+        and on which processes.
     """
     if process_count() == 1:
         return
@@ -47,13 +48,13 @@ def check_same(**parts: Any) -> None:
 
 
 def digest(part: Any) -> str:
-    """SHA-256 of what JSON can hold; of anything else its text counts."""
+    """SHA-256 of a value as JSON; what JSON cannot represent is converted by ``str``."""
     return hashlib.sha256(json.dumps(part, sort_keys=True, default=str).encode()).hexdigest()
 
 
 @functools.cache
 def code() -> Mapping[str, str]:
-    """The source of this package and the versions of what computes, by name."""
+    """The digest of this package's source and the versions of its numerical packages, by name."""
     folder, source = Path(__file__).resolve().parents[1], hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         content = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""Start of a run on several processes, and how one that fails leaves the others."""
+"""Start of a run on several processes, and their end after an error."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import jax
 
 from fsjax.errors import ConfigError, check_whole, is_number
 
-#: Seconds without a heartbeat after which JAX's service counts a process as lost.
+#: Seconds without a heartbeat after which JAX's service regards a process as lost.
 HEARTBEAT = 30
 
-#: Seconds of waiting for other processes after which the user reads who waits for what.
+#: Seconds of waiting for other processes before a message says so.
 PATIENCE = 5.0
 
-#: Seconds by which process 0 outlives an error that the others are likely to have as well.
+#: Seconds that process 0 waits before it ends, so that the others can report their errors.
 GRACE = 1.0
 
 
@@ -31,21 +31,21 @@ def initialize_distributed(
     *,
     coordinator_timeout: float = 120.0,
 ) -> int:
-    """Joins this process to those of a run; call it before JAX makes its first array.
+    """Connects this process to the others of a run; call it before JAX makes its first array.
 
-    It is :func:`jax.distributed.initialize` with checked arguments and a shorter heartbeat. Every
-    process then runs the same program: :func:`fsjax.fit` and its like distribute their runs over
-    the devices of all processes, and return the whole result in each. Process 0 alone shows
+    It is :func:`jax.distributed.initialize` with checked arguments and a shorter heartbeat. All
+    processes run the same program: :func:`fsjax.fit` and similar functions distribute their runs
+    over the devices of all processes, and return the whole result in each. Only process 0 shows
     progress, calls callbacks and writes checkpoints. When a process is lost, JAX ends the others
-    within :data:`HEARTBEAT` seconds; the same command continues from the newest checkpoint.
+    within :data:`HEARTBEAT` seconds; the same command resumes from the newest checkpoint.
 
     Arguments that are left out are read from Slurm, Open MPI, Kubernetes or the TPU pod that
     started the process, where JAX detects one.
 
     Args:
-      coordinator: ``HOST:PORT`` of process 0, with a port that is free there and that the others
-        reach. The network must be trusted: connections are neither authenticated nor encrypted.
-      num_processes: how many there are, at least 1.
+      coordinator: ``HOST:PORT`` of process 0, a free port that the others can reach. The network
+        must be trusted: connections are neither authenticated nor encrypted.
+      num_processes: the number of processes, at least 1.
       process_id: the number of this process, from 0 to ``num_processes - 1``.
       coordinator_timeout: seconds to wait for the others, above 0; JAX then ends the process.
 
@@ -53,11 +53,11 @@ def initialize_distributed(
       The number of this process.
 
     Raises:
-      ConfigError: for arguments that do not fit or cannot be detected, if JAX has its devices
-        already, and if process 0 cannot listen at its port.
+      ConfigError: for invalid arguments or ones that cannot be detected, if JAX has already
+        initialised its devices, and if process 0 cannot listen at its port.
     """
     if jax.distributed.is_initialized():
-        raise ConfigError("initialize_distributed() was called before; call it once")
+        raise ConfigError("initialize_distributed() has already been called; call it once")
     if not is_number(coordinator_timeout) or not coordinator_timeout > 0:
         raise ConfigError(f"coordinator_timeout={coordinator_timeout!r}; choose seconds above 0")
     _check_place(coordinator, num_processes, process_id)
@@ -73,7 +73,7 @@ def initialize_distributed(
             coordinator,
             num_processes,
             process_id,
-            # JAX would listen at all addresses of the machine.
+            # By default JAX would listen at all addresses of the machine.
             coordinator_bind_address=coordinator if _is_local(coordinator) else None,
             initialization_timeout=max(1, round(coordinator_timeout)),
             heartbeat_timeout_seconds=HEARTBEAT,
@@ -105,7 +105,7 @@ def _check_place(
 
 
 def _check_port(coordinator: str) -> None:
-    """Refuses a port that is taken, where JAX would crash."""
+    """Raises ConfigError for a port that is in use, with which JAX would crash."""
     host, _, port = coordinator.rpartition(":")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -135,13 +135,13 @@ def _in_our_words(
     missing = [name for name, value in place.items() if value is None]
     if "before any JAX calls" in str(error):
         return ConfigError(
-            "initialize_distributed() comes too late, JAX has its devices already; call it before "
-            "anything that makes a JAX array"
+            "initialize_distributed() comes too late: JAX has already initialised its devices; "
+            "call it before anything that makes a JAX array"
         )
     if missing:
         return ConfigError(
-            f"{', '.join(missing)} not given, and not detected ({error}) from Slurm, Open MPI, "
-            "Kubernetes or a TPU pod; give coordinator=HOST:PORT, num_processes and process_id"
+            f"{', '.join(missing)} not given, and not detected from Slurm, Open MPI, Kubernetes or "
+            f"a TPU pod ({error}); give coordinator=HOST:PORT, num_processes and process_id"
         )
     return ConfigError(
         f"process {process_id} cannot start or reach JAX's service at {coordinator}: {error}"
@@ -156,30 +156,30 @@ def _say_who_waits(
     where = "" if coordinator is None else f" at {coordinator}"
     print(
         f"{who} is waiting for {others}{where}, for up to {seconds:g} s; if they do not come, "
-        "check that all were started with the same coordinator and num_processes and a process_id "
-        "each, and that no firewall is between them",
+        "check that all were started with the same coordinator and num_processes and different "
+        "process_id, and that no firewall blocks their connections",
         file=sys.stderr,
         flush=True,
     )
 
 
 def _leave_after_an_error() -> None:
-    """Ends this process before JAX would wait for the others, which could wait for this one."""
+    """Ends this process after an error before JAX waits for the others, which might deadlock."""
     if getattr(sys, "last_value", None) is None:
         return
     print(
-        f"process {jax.process_index()} of {jax.process_count()} ends; if the error above is one "
-        "of a connection, another process was lost. The same command, also with another number of "
-        "processes, continues from the newest checkpoint",
+        f"process {jax.process_index()} of {jax.process_count()} ends; if the error above is about "
+        "a connection, another process was lost. The same command resumes from the newest "
+        "checkpoint, even with another number of processes",
         file=sys.stderr,
     )
     end_process(1)
 
 
 def end_process(code: int) -> NoReturn:
-    """Ends one of several processes at once; the others find that it is gone, and end too."""
+    """Ends this process at once; the others notice the lost connection and end too."""
     if jax.process_index() == 0:
-        # JAX aborts the others as soon as process 0 is gone; they may have an error to report.
+        # JAX aborts the others as soon as process 0 ends; they may have an error to report.
         time.sleep(GRACE)
     sys.stdout.flush()
     sys.stderr.flush()

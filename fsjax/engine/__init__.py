@@ -1,4 +1,4 @@
-"""The engine: runs any method for many seeds."""
+"""The engine, which trains any method with many seeds; start at ``fit`` and ``plan``."""
 
 from fsjax.engine.compilation import use_compilation_cache, use_cpu_devices
 from fsjax.engine.control import Progress, log_to

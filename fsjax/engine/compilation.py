@@ -1,4 +1,4 @@
-"""Settings of JAX that must be made before its first array: devices and the compilation cache."""
+"""Settings that JAX needs before its first array: CPU devices and the compilation cache."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from jax.experimental.compilation_cache import compilation_cache
 from fsjax.environment.jax_settings import setting
 from fsjax.errors import ConfigError
 
-#: Most bytes of the programs that are kept on disk: those of some thousand fits.
+#: The size limit of the compilation cache in bytes; it holds the programs of some thousand fits.
 MAX_BYTES = 2**28
 
-#: Whether the user, or a first fit, has chosen where programs are kept.
+#: Whether the user or a first fit has already chosen the folder.
 _decided = False
 
 
 def use_compilation_cache(folder: str | Path | None = None, *, on: bool = True) -> Path | None:
-    """Keeps compiled programs on disk, so that a second process starts at once.
+    """Keeps compiled programs on disk, so that another process need not compile them again.
 
-    Estimators and launchers do so by themselves; this chooses another folder, or none. Call it
-    before they compile anything. It makes settings of JAX, for all programs of the process; the
-    thresholds of JAX would leave the cache empty for programs as small as these, hence zero. The
-    oldest ones go when a process finds more than :data:`MAX_BYTES`.
+    Estimators and launchers use a cache by default; call this function first to choose another
+    folder, or none. It changes settings of JAX for all programs of the process. JAX's minimum
+    compile time and size are set to 0, because the programs are small and would not be cached
+    otherwise. If a process finds more than :data:`MAX_BYTES`, it deletes the oldest programs.
 
     Args:
-      folder: where to keep them; ``None`` takes one below ``$FSJAX_CACHE`` or ``~/.cache/fsjax``
-        that is this kind of processor's own.
-      on: ``False`` keeps none, as ``FSJAX_CACHE=off`` in the environment does.
+      folder: the folder of the cache; ``None`` chooses one for this type of processor below
+        ``$FSJAX_CACHE`` or ``~/.cache/fsjax``.
+      on: ``False`` disables the cache, like ``FSJAX_CACHE=off`` in the environment.
 
     Returns:
-      The folder, or ``None`` where none is used.
+      The folder, or ``None`` if the cache is disabled.
 
     Raises:
       ConfigError: for a folder that cannot be written to.
@@ -55,7 +55,7 @@ def use_compilation_cache(folder: str | Path | None = None, *, on: bool = True) 
 
 
 def cache_by_default() -> None:
-    """:func:`use_compilation_cache`, unless somebody has decided on a cache, or it cannot be."""
+    """Uses the default cache, unless one was chosen before or its folder cannot be written to."""
     global _decided
     if _decided or setting("jax_compilation_cache_dir") is not None:
         return
@@ -66,9 +66,10 @@ def cache_by_default() -> None:
 
 
 def default_folder() -> Path | None:
-    """Where programs are kept unless another folder is given; ``None`` where none are wanted.
+    """The default folder of the cache, or ``None`` if ``FSJAX_CACHE=off``.
 
-    A home may be shared by machines whose processors do not run each other's programs.
+    It depends on the type of processor, because machines that share a home directory may not be
+    able to run each other's programs.
     """
     folder_name = os.environ.get("FSJAX_CACHE", "")
     if folder_name.lower() == "off":
@@ -88,17 +89,17 @@ def _use(path: Path | None) -> None:
     if path is not None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-        # JAX's own bound reads the times of all entries at every write: seconds of a fit.
+        # JAX's own size limit reads the times of all entries at each write, which takes seconds.
         jax.config.update("jax_compilation_cache_max_size", -1)
         _prune(path)
-    # JAX looks once whether there is a cache, which may have been before this.
+    # JAX checks only once whether there is a cache, possibly before this call.
     compilation_cache.reset_cache()
 
 
 def _prune(path: Path) -> None:
-    """Removes the oldest programs, down to half of :data:`MAX_BYTES`, where there are more.
+    """Deletes the oldest programs, down to half of :data:`MAX_BYTES`, if there are more bytes.
 
-    Another process may do the same at the same time; a program that is gone is compiled again.
+    Another process may do the same at the same time; a missing program is compiled again.
     """
     files = []
     for entry in os.scandir(path):
@@ -129,17 +130,17 @@ def _writable(path: Path) -> bool:
 def use_cpu_devices(num_devices: int | None = None) -> int:
     """Splits the CPU into several JAX devices, over which ``fit`` shards its seeds.
 
-    Seeds then run side by side, where small operations cannot be split over cores. Call it before
-    JAX makes its first array; it has no effect on accelerators.
+    Seeds then run in parallel, which small operations within one seed cannot. Call it before JAX
+    makes its first array; it has no effect on accelerators.
 
     Args:
-      num_devices: number of devices; ``None`` takes one for each core this process may use.
+      num_devices: number of devices; ``None`` takes one per core that this process may use.
 
     Returns:
-      The number that was asked for.
+      The number of devices.
 
     Raises:
-      ConfigError: if JAX has made an array already and has another number of devices.
+      ConfigError: if JAX has already initialised another number of devices.
     """
     count = num_devices or joblib.cpu_count()
     try:
@@ -147,17 +148,17 @@ def use_cpu_devices(num_devices: int | None = None) -> int:
     except RuntimeError:
         if jax.local_device_count("cpu") != count:
             raise ConfigError(
-                "use_cpu_devices() comes too late, JAX has its devices already; call it before "
-                "anything that makes a JAX array"
+                "use_cpu_devices() comes too late: JAX has already initialised its devices; call "
+                "it before anything that makes a JAX array"
             ) from None
     return count
 
 
 def check_platform() -> None:
-    """Starts JAX; ConfigError if it cannot, as on a platform that this machine does not have."""
+    """Starts JAX; raises ConfigError if it cannot, for example without the chosen platform."""
     try:
         jax.devices()
-    # Of a platform whose plug-in is not installed, JAX's own assertion fails.
+    # JAX raises AssertionError for a platform whose plug-in is not installed.
     except (RuntimeError, AssertionError) as error:
         reason = str(error).partition("\n")[0] or "the platform is not installed"
         raise ConfigError(

@@ -1,9 +1,9 @@
-"""How hard a program is compiled: little for a short run, for whole registers for a long one.
+"""Compiler options by the length of a run: short runs compile fast, long ones run fast.
 
-On a CPU the compilation of a small network takes seconds, its training often a fraction of one.
-What is chosen depends on the settings of the whole run alone, never on what is left of it or on
-how many seeds run beside each other: a run that is continued, and a seed that is trained by
-itself, have the same program and so the same bits.
+On a CPU, compiling a small network takes seconds, and training it often a fraction of a second. The
+options depend only on the settings of the whole run, not on the remaining epochs or the number of
+seeds that run together. A resumed run, or a seed that runs alone, therefore has the same program
+and the same bits.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ from fsjax.sparsity.connections import is_connections
 #: Options of XLA by name.
 Options = Mapping[str, bool | int]
 
-#: The work of a program that hardly runs more than once.
+#: The work of a program that runs about once.
 ONCE = 0.0
 
-#: Not to be saved on.
+#: Unlimited work: compile for the fastest code.
 ANY = math.inf
 
-#: No code made of fusions by way of MLIR, no modules cut up for several threads.
+#: Without MLIR fusion emitters, and without splitting modules for several compiler threads.
 _PLAIN = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
-#: For long runs. XLA's own 256 bits leave half of every AVX-512 register empty; processors without
-#: them take what they have.
+#: For long runs. XLA's default of 256 bits uses only half of each AVX-512 register; processors
+#: without AVX-512 use their own width.
 _WIDE: Options = {"xla_cpu_prefer_vector_width": 512}
 
-#: Work up to which options are used: about a quarter of a second of training, and two seconds.
-#: WAST on Madelon, a small run of the papers, is above both.
+#: The largest work for each set of options: about a quarter of a second of training, and two
+#: seconds. WAST on Madelon, a small run of the papers, is above both.
 _LEVELS: tuple[tuple[float, Options], ...] = (
     (4e8, {"xla_backend_optimization_level": 0, **_PLAIN}),
     (3.5e9, {"xla_backend_optimization_level": 1, **_PLAIN}),
 )
 
-#: Weights that could be visited in the time that a step takes beside its products.
+#: The fixed cost of a step beside its matrix products, in visited weights.
 _STEP = 1e5
 
-#: Weights of a matrix that are visited in the time of a connection that is held by itself.
+#: The cost of a connection of a truly sparse layer, in visited weights of a dense matrix.
 _CONNECTION = 8
 
-#: Trainings that a search for a strength is taken to need.
+#: The assumed number of trainings of a search for a strength.
 _TRAININGS = 4
 
 
 def training_work(params: PyTree, masks: PyTree, spec: Spec, searches: bool) -> float:
-    """The work of training one seed: about how many weights are visited.
+    """The work of training one seed: the approximate number of visited weights.
 
     Args:
-      params, masks: of S seeds, ``(S, ...)``.
-      spec: static facts of the whole run.
+      params, masks: the parameters and masks of S seeds, ``(S, ...)``.
+      spec: static facts about the whole run.
       searches: whether a strength is searched for, by several trainings.
     """
     weights = sum(math.prod(np.shape(leaf)[1:]) for leaf in jax.tree.leaves(params))
@@ -68,7 +68,7 @@ def training_work(params: PyTree, masks: PyTree, spec: Spec, searches: bool) -> 
 
 
 def options_for(work: float) -> Options | None:
-    """Options of XLA for a program that does so much work; ``None`` on accelerators."""
+    """The options of XLA for a program with this amount of work; ``None`` on accelerators."""
     if jax.default_backend() != "cpu":
         return None
     chosen = next((options for most, options in _LEVELS if work <= most), _WIDE)

@@ -1,4 +1,4 @@
-"""Ending a training early: by time, by the user's own function, or by a signal."""
+"""The early end of a training: by a time limit, by the user's callback, or by a signal."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from fsjax.errors import ConfigError, check_flag, is_number
 
 
 class Progress(NamedTuple):
-    """What a callback sees after each epoch.
+    """The argument of a callback after each epoch.
 
     Attributes:
-      method: its name.
-      seeds: the seeds that train, S of them.
+      method: name of the method.
+      seeds: the S seeds that train.
       epoch: epochs done, from 1.
       num_epochs: epochs of the whole training.
       metrics: the values of this epoch by ``split/metric`` name, ``(S,)`` each; NaN for seeds
-        that had no more to learn.
-      seconds: since training began.
+        that were done before.
+      seconds: seconds since training began.
     """
 
     method: str
@@ -38,21 +38,21 @@ class Progress(NamedTuple):
     seconds: float
 
 
-#: Called after each epoch; true ends the training.
+#: Called after each epoch; a true result ends the training.
 Callback = Callable[[Progress], Any]
 
 
 class Control:
-    """Decides after each call of the compiled epochs whether training goes on.
+    """Decides after each call of the compiled epochs whether training continues.
 
     Args:
-      callback: called after each epoch, which makes a call of each.
-      max_time: seconds, compilation included, above 0; ``None`` is without end.
-      keep_partial: whether Ctrl-C ends training with what was learnt until then.
-      saves: whether there are checkpoints, so that a signal first leaves one.
+      callback: called after each epoch; each call of the program then runs a single epoch.
+      max_time: seconds, above 0, including compilation; ``None`` sets no limit.
+      keep_partial: whether Ctrl-C ends training with the result of the epochs done so far.
+      saves: whether there are checkpoints, so that one is saved before a signal takes effect.
 
     Raises:
-      ConfigError: for values that are none.
+      ConfigError: for invalid values.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Control:
         saves: bool = False,
     ) -> None:
         if callback is not None and not callable(callback):
-            raise ConfigError(f"callback={callback!r}; give a function of one Progress")
+            raise ConfigError(f"callback={callback!r}; give a function of a fsjax.Progress")
         if max_time is not None and not (is_number(max_time) and max_time > 0):
             raise ConfigError(f"max_time={max_time!r}; choose seconds above 0, or None")
         self.callback = callback
@@ -81,15 +81,16 @@ class Control:
 
     @property
     def left(self) -> float:
-        """Seconds that are left."""
+        """Seconds until ``max_time``; infinite without a limit."""
         return self.max_time - self.seconds
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Starts the clock; where training can end well, the first signal within is only noted.
+        """Starts the clock, and defers the first signal until training has ended in order.
 
-        These are Ctrl-C, and SIGTERM where the process has a handler for it. Unless partial results
-        are kept, the handler is called at the end; a second signal goes there at once.
+        The signals are Ctrl-C, and SIGTERM if the process has a handler for it. They are deferred
+        only if there are checkpoints or partial results are kept. The handler is called at the end,
+        except after Ctrl-C if partial results are kept. A second signal calls it at once.
         """
         self.stopped, self._noted, self._started = False, None, time.monotonic()
         if not self.waits or threading.current_thread() is not threading.main_thread():
@@ -102,7 +103,7 @@ class Control:
                 handlers[signum] = handler
 
         def note(number: int, *_: Any) -> None:
-            # States that were handed over to a program are lost if it is left in between.
+            # An exception between two calls would lose the states, whose memory programs reuse.
             self._noted = number
             restore()
 
@@ -121,13 +122,13 @@ class Control:
         if self._noted != signal.SIGINT or not self.keep_partial:
             handlers.get(self._noted, signal.default_int_handler)(self._noted, None)
         warnings.warn(
-            "training was interrupted; the result is what was learnt until then", stacklevel=5
+            "training was interrupted; the result is that of the epochs done so far", stacklevel=5
         )
 
     def ends(self, progress: list[Progress]) -> bool:
         """Whether to stop now, after these epochs.
 
-        Of several processes the lead decides; a signal to one is one to all.
+        With several processes, process 0 decides; a signal to any process stops all.
         """
         if self.callback is not None and is_lead():
             for newest in progress:
@@ -141,16 +142,16 @@ class Control:
 
 
 def log_to(target: Any, prefix: str = "") -> Callback:
-    """A callback that hands the mean over the seeds of each metric to a logger, epoch by epoch.
+    """A callback that logs the mean of each metric over the seeds after each epoch.
 
     Args:
-      target: what has ``add_scalar(name, value, step)``, such as a ``SummaryWriter`` of
-        TensorBoard; ``log_metrics(values, step=)``, such as the module ``mlflow``; or
+      target: an object with ``add_scalar(name, value, step)``, such as a ``SummaryWriter`` of
+        TensorBoard; with ``log_metrics(values, step=)``, such as the module ``mlflow``; or with
         ``log(values, step=)``, such as a run of Weights & Biases.
-      prefix: of the names.
+      prefix: prepended to the names.
 
     Raises:
-      ConfigError: for anything else.
+      ConfigError: for an object without such a method.
     """
     scalar = getattr(target, "add_scalar", None)
     log = getattr(target, "log_metrics", None) or getattr(target, "log", None)

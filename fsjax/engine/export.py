@@ -1,4 +1,4 @@
-"""The network behind a result as StableHLO, which runs without fsjax and without its methods."""
+"""Export of a trained network as StableHLO, which runs without fsjax."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fsjax.extras import require
 from fsjax.storage.atomic_files import atomic_open
 from fsjax.tables.scaling import is_single
 
-#: What the program is lowered for.
+#: The platforms for which the program is lowered by default.
 PLATFORMS = ("cpu", "cuda", "tpu")
 
 
@@ -29,33 +29,33 @@ def export(
     seed: int | None = None,
     platforms: Sequence[str] = PLATFORMS,
 ) -> bytes:
-    """Scaling and network of one seed as one program: raw rows ``(N, D)`` to outputs ``(N, C)``.
+    """Exports scaling and network of one seed: raw rows ``(N, D)`` to outputs ``(N, C)``.
 
-    ``jax.export.deserialize(data).call(rows)`` runs it, for any number of rows, in a process that
-    knows JAX alone; ``jax.export`` tells what else reads StableHLO. Rows are float32.
+    ``jax.export.deserialize(data).call(rows)`` runs the program for any number of float32 rows,
+    with JAX alone; the documentation of ``jax.export`` says what else reads StableHLO.
 
     Args:
-      result: of a method that predicts.
+      result: the result of a method that predicts.
       path: file to write, or ``None``.
       seed: one of ``result.seeds``; ``None`` takes the first.
-      platforms: what it is lowered for: ``'cpu'``, ``'cuda'``, ``'rocm'``, ``'tpu'``.
+      platforms: the platforms to lower for: ``'cpu'``, ``'cuda'``, ``'rocm'``, ``'tpu'``.
 
     Returns:
       The serialised program, as written to the file.
 
     Raises:
-      ConfigError: for methods that predict nothing, an unknown seed, or without flatbuffers.
+      ConfigError: for methods that do not predict, for an unknown seed, and without flatbuffers.
     """
     require("flatbuffers", "fsjax.export")
     if result.method.predict is None:
-        raise ConfigError(f"{result.method.name} selects columns and predicts nothing")
+        raise ConfigError(f"{result.method.name} only selects columns; it does not predict")
     if seed is not None and seed not in result.seeds:
-        raise ConfigError(f"seed={seed} is not one of the seeds {result.seeds}")
+        raise ConfigError(f"seed={seed} is not a seed of this result; choose from {result.seeds}")
     row = 0 if seed is None else result.seeds.index(seed)
     if not is_single(result.scalers[row]):
         raise ConfigError(
-            "the scaling of columns with values below 1e-38 does not fit into float32, in which "
-            "the program takes its rows; multiply these columns before fit"
+            "the scaling of columns with values below 1e-38 does not fit into float32, the type of "
+            "the exported program; multiply these columns by a constant before fit"
         )
     columns = result.states.spec.num_columns
     state = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[row]), result.states)

@@ -1,7 +1,7 @@
 """Fingerprints that identify methods and tasks in any process, by their settings or their code.
 
-Code is identified by bytecode and not by source, which closures, notebooks and several lambdas on
-a line do not have for themselves.
+Code is identified by its bytecode and not by its source, because closures, notebooks and several
+lambdas on one line have no source of their own.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from fsjax.version import __version__
 def fingerprint(method: Method) -> str:
     """Text that is equal for equal methods, in any process.
 
-    For a method of the library it is the name with the settings. A method that was registered
-    elsewhere, composed by hand, or changed after it was built is identified by the code of its
+    A method of the library is identified by its name and settings. A method that was registered
+    elsewhere, made by hand, or changed after it was built is identified by the code of its
     functions and the values that they refer to.
     """
     if not is_as_built(method):
@@ -49,7 +49,7 @@ def _built(build: Callable[..., Any], settings: tuple[tuple[str, Any], ...]) -> 
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of a value or of the code of a function; equal for equal ones in any process."""
+    """SHA-256 of a value, or of a function's code and the values it refers to, in any process."""
     if isinstance(value, Missing):
         return value.sha256
     return hashlib.sha256(_Substance().of(value).encode()).hexdigest()
@@ -68,8 +68,8 @@ def described(value: Any) -> Any:
 def versions(seed_axis: str) -> dict[str, Any]:
     """Devices, precision and versions, on which the rounding of a run depends.
 
-    A run that is resumed with others differs from an uninterrupted run by rounding, or by more if
-    rounding changes which columns are chosen.
+    A run that is resumed under other ones differs from an uninterrupted run by rounding, or by more
+    if rounding changes which columns are selected.
     """
     first = jax.devices()[0]
     return {
@@ -89,7 +89,7 @@ def versions(seed_axis: str) -> dict[str, Any]:
 class _Substance:
     """Describes values; for functions, their code and all that it refers to.
 
-    Values that occur again are described by a number, because functions may refer to themselves.
+    A value that occurs again is described by a number, because functions may refer to themselves.
     """
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ class _Substance:
             return value.__func__, value.__self__
         if isinstance(value, functools.partial):
             return value.func, value.args, value.keywords
-        if hasattr(value, "__wrapped__"):  # by jax.jit and its like
+        if hasattr(value, "__wrapped__"):  # wrapped by jax.jit, for example
             return value.__wrapped__
         if dataclasses.is_dataclass(value):
             return {f.name: getattr(value, f.name, None) for f in dataclasses.fields(value)}
@@ -156,5 +156,5 @@ def _is_own(value: Any, function: types.FunctionType) -> bool:
 def _contents(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # not filled yet
+    except ValueError:  # the cell is still empty
         return None

@@ -1,4 +1,4 @@
-"""``fit``: one method, many seeds, one compiled program; thin over :func:`fsjax.plan`."""
+"""``fit`` and ``fit_sizes``: train one method with many seeds; a thin layer over ``fsjax.plan``."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def fit(method: Method, data: Data, **options: Any) -> FitResult:
     """Trains a method once for each seed and evaluates it on the test rows.
 
     Args:
-      method: what to train, from ``fsjax.methods``.
+      method: a method of ``fsjax.methods``, or your own.
       data: a data set, or ``(X, y)`` with X ``(N, D)`` and y ``(N,)`` or ``None``.
       **options: those of :func:`fsjax.plan`, such as ``seeds``, ``num_features`` and
         ``num_epochs``.
 
     Returns:
-      The result, at the best epoch (the last one where the split has no validation rows).
+      The result at the best epoch, or at the last one if there are no validation rows.
 
     Raises:
       DataError: for data that cannot be used.
-      ConfigError: for settings that do not fit.
-      NonFiniteLossError: if the training loss leaves the finite numbers.
+      ConfigError: for invalid settings.
+      NonFiniteLossError: if the training loss becomes NaN or infinite.
     """
     return plan(method, data, **options).fit()[0]
 
@@ -38,25 +38,27 @@ def fit(method: Method, data: Data, **options: Any) -> FitResult:
 def fit_sizes(
     method: Method, data: Data, sizes: Sequence[int], **options: Any
 ) -> dict[int, FitResult]:
-    """:func:`fit` for several numbers of columns that share what they can.
+    """Selects several numbers of columns with as few trainings as possible.
 
-    A method that ranks the columns is trained once. One that searches for the strength that keeps
-    exactly K (BinMask, STG) uses every training for each K.
+    A method that ranks the columns is trained once. A method that searches for the regularization
+    strength that leaves exactly K gates open (BinMask, STG) reuses every training for each K.
 
     Args:
-      method: what to train, made without a number of features of its own where it can be.
+      method: a method as for :func:`fit`; if possible, build it without ``num_features``.
       data: as for :func:`fit`.
       sizes: numbers of columns, each at least 1.
-      **options: those of :func:`fsjax.plan`, but ``num_features``.
+      **options: those of :func:`fsjax.plan` except ``num_features``.
 
     Returns:
-      The result for each number, in the order given.
+      The result for each number, in the given order.
 
     Raises:
       ConfigError, DataError, NonFiniteLossError: as :func:`fit`.
     """
     if "num_features" in options:
-        raise ConfigError(f"sizes={tuple(sizes)} are the numbers of columns; give no num_features")
+        raise ConfigError(
+            f"sizes={tuple(sizes)} already gives the numbers of columns; leave num_features out"
+        )
     check_names("fit_sizes has no", options, inspect.signature(plan).parameters)
     results = plan(method, data, num_features=list(sizes), **options).fit()
     return dict(zip(sizes, results, strict=True))

@@ -1,4 +1,4 @@
-"""The training loop of one seed: steps and epochs as loops on the device, pure functions only."""
+"""The training loop of one seed, as pure functions: steps and epochs are loops on the device."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fsjax.tables.sparse_rows import SparseRows, dense, is_sparse, map_rows
 #: Rows that are evaluated at once.
 EVALUATION_ROWS = 1024
 
-#: Most epochs in one call of the compiled program.
+#: The largest number of epochs in one call of the compiled program.
 MAX_EPOCHS_PER_CALL = 64
 
 #: The parts of the rows on which each epoch is evaluated, in this order.
@@ -34,10 +34,10 @@ EVALUATED = ("valid", "test")
 CONNECTION_EPOCHS = (0, 1, 5, 10)
 
 
-#: Arrays of the device, or NumPy's on the host.
+#: Arrays on the device, or NumPy arrays on the host.
 AnyArray = Array | np.ndarray
 
-#: What holds the inputs of rows, and what their other arrays are.
+#: The types of the inputs of rows, and of their other arrays.
 X = TypeVar("X", covariant=True)
 Y = TypeVar("Y", covariant=True)
 
@@ -46,9 +46,9 @@ class Rows(NamedTuple, Generic[X, Y]):
     """Scaled rows, on the host or in compiled code.
 
     Attributes:
-      x: ``(N, D)`` float32, or the rows of a sparse table or of one on disk.
-      y: ``(N,)`` classes or ``(N, C)`` numbers; of no meaning for reconstruction.
-      weight: ``(N,)`` float32, 0 for the last ones that only fill up.
+      x: ``(N, D)`` float32, or the rows of a sparse table or of a table on disk.
+      y: ``(N,)`` classes or ``(N, C)`` numbers; not used for reconstruction.
+      weight: ``(N,)`` float32, 0 for the padding rows at the end.
     """
 
     x: X
@@ -59,7 +59,7 @@ class Rows(NamedTuple, Generic[X, Y]):
 HostRows = Rows[HostTable, np.ndarray]
 DeviceRows = Rows[DeviceTable, Array]
 
-#: Rows in memory, as compiled epochs take them.
+#: Rows in memory, the input of compiled epochs.
 MemoryRows = Rows[Array | SparseRows, Array]
 
 R = TypeVar("R", bound=Rows, covariant=True)
@@ -68,7 +68,8 @@ R = TypeVar("R", bound=Rows, covariant=True)
 class Arrays(NamedTuple, Generic[R]):
     """The rows of a run; validation and test rows may be empty.
 
-    The test rows are those that are recorded after each epoch, empty where that is not wanted.
+    The test rows are only for the metrics that are recorded after each epoch, and empty if none
+    are.
     """
 
     train: R
@@ -85,16 +86,16 @@ def as_batch(task: str, rows: DeviceRows) -> TrainingRows: ...
 
 
 def as_batch(task: str, rows: DeviceRows) -> TrainingRows:
-    """All of the rows as one batch, whose targets are the inputs for reconstruction."""
-    # Rows on disk refuse to be looked at, so that methods need not know of them.
+    """All rows as one batch; for reconstruction the targets are the inputs."""
+    # Rows on disk raise an error when they are read, so methods need not know about them.
     x = cast("Array | SparseRows", rows.x)
     return Batch(x, rows.y if tasks.TABLE[task].supervised else x, rows.weight)
 
 
 def key_of(words: Array) -> Array:
-    """The PRNG key of a seed, as ``TrainState.key`` holds it.
+    """The PRNG key of a seed from the words in ``TrainState.key``.
 
-    It is of threefry, as other generators share streams over vmapped seeds.
+    The generator is threefry, because others share streams over vmapped seeds.
     """
     return jax.random.wrap_key_data(words, impl="threefry2x32")
 
@@ -105,17 +106,21 @@ def optimizer_of(method: Method, spec: Spec) -> optax.GradientTransformation:
 
 
 def keeps_snapshot(method: Method, spec: Spec) -> bool:
-    """Whether another epoch than the last may be kept."""
+    """Whether an epoch other than the last may be kept."""
     return callable(method.keep) or spec.best_by != "last"
 
 
 def init_state(
     method: Method, spec: Spec, seed: Array, data: TrainingRows, mask: Array
 ) -> TrainState:
-    """The state of a seed, uint32, before its first step.
+    """The state of one seed before its first step.
 
-    ``data`` are all training rows, and ``mask`` the columns ``(D,)`` bool that may be selected, or
-    the groups ``(G,)``.
+    Args:
+      method: the method.
+      spec: static facts about the run.
+      seed: scalar uint32.
+      data: all training rows.
+      mask: ``(D,)`` bool, columns that may be selected, or ``(G,)`` groups.
     """
     key_train, key_init = jax.random.split(jax.random.key(seed, impl="threefry2x32"))
     state = method.init(key_init, spec, data).replace(feature_mask=mask)
@@ -134,7 +139,7 @@ def init_state(
 
 
 def at_kept(method: Method, state: TrainState) -> TrainState:
-    """The state with the parameters, masks and extras of the kept epoch put back."""
+    """The state with the parameters, masks and extras of the kept epoch restored."""
     if not keeps_snapshot(method, state.spec):
         return state
     best = state.best
@@ -147,7 +152,7 @@ def train_step(
     """One optimiser step and the method's ``after_step``.
 
     Returns:
-      The new state, and what is recorded of the step: the ``loss`` and ``method.record``.
+      The new state, and the values to record by name: the ``loss`` and ``method.record``.
     """
     key_loss, key_after = jax.random.split(key)
     (loss, aux), grads = jax.value_and_grad(method.training_loss, has_aux=True)(
@@ -172,17 +177,17 @@ def train_steps(
     batch_of: Callable[..., Batch[Array]],
     *slots: Array,
 ) -> tuple[TrainState, dict[str, Array]]:
-    """Several :func:`train_step`, one after another.
+    """Scans :func:`train_step` over several steps.
 
     Args:
-      method, state: what is trained.
-      key: of the steps of the epoch.
-      numbers: ``(steps,)`` int32, their places in the epoch, from 0.
-      batch_of: from the entries of ``slots`` for a step to its batch.
+      method, state: the method and its state.
+      key: the key for the steps of the epoch.
+      numbers: ``(steps,)`` int32, the numbers of the steps in the epoch, from 0.
+      batch_of: maps the entries of ``slots`` for a step to its batch.
       slots: arrays ``(steps, ...)``.
 
     Returns:
-      The new state, and what was recorded, ``(steps,)`` by name.
+      The new state, and the recorded values, ``(steps,)`` by name.
     """
 
     def step(carry: TrainState, inputs: tuple[Array, ...]) -> tuple[TrainState, dict[str, Array]]:
@@ -193,7 +198,7 @@ def train_steps(
 
 
 def predict_rows(method: Method, state: TrainState, x: Array | SparseRows) -> Array:
-    """Outputs ``(N, C)`` for any number of rows, a part of them at a time."""
+    """Outputs ``(N, C)`` for any number of rows, computed in parts."""
     return map_rows(lambda part: method.predictor(state, part), x, EVALUATION_ROWS)
 
 
@@ -208,9 +213,9 @@ def row_metrics(spec: Spec, outputs: Array, y: Array) -> dict[str, Array]:
 
 
 def outputs_of_part(method: Method, state: TrainState, x: Array) -> Array | dict[str, Array]:
-    """Outputs ``(B, C)`` for some rows, or :func:`row_metrics` where they are their own target.
+    """Outputs ``(B, C)`` for some rows, or :func:`row_metrics` if the rows are their own target.
 
-    Metrics by row are for rows that are never held together, on disk or sparse.
+    Sparse rows and rows on disk are never in memory together, so their metrics are computed by row.
     """
     outputs = method.predictor(state, x)
     return (
@@ -221,7 +226,7 @@ def outputs_of_part(method: Method, state: TrainState, x: Array) -> Array | dict
 def outputs_of(
     method: Method, state: TrainState, x: Array | SparseRows
 ) -> Array | dict[str, Array]:
-    """Outputs ``(N, C)`` for all rows; of sparse ones as :func:`outputs_of_part`."""
+    """Outputs ``(N, C)`` for all rows; for sparse rows as :func:`outputs_of_part`."""
     if is_sparse(x):
         return map_rows(lambda part: outputs_of_part(method, state, part), x, EVALUATION_ROWS)
     return predict_rows(method, state, x)
@@ -236,10 +241,11 @@ def mean_of_rows(values: dict[str, Array], weight: Array) -> dict[str, Array]:
 
 
 def evaluate(method: Method, state: TrainState, rows: MemoryRows) -> dict[str, Array]:
-    """``tasks.metrics`` for the discrete selection.
+    """``tasks.metrics`` of at least one row, for the discrete selection.
 
-    Scalars by name, ``loss`` among them; with ``best_by='auc'`` also the area under the ROC curve
-    of the second class. There must be at least one row.
+    Returns:
+      Scalars by name, including ``loss``; with ``best_by='auc'`` also ``auc``, the area under the
+      ROC curve of the second class.
     """
     return evaluate_outputs(method, state, outputs_of(method, state, rows.x), rows)
 
@@ -247,12 +253,12 @@ def evaluate(method: Method, state: TrainState, rows: MemoryRows) -> dict[str, A
 def evaluate_outputs(
     method: Method, state: TrainState, outputs: Array | dict[str, Array], rows: DeviceRows
 ) -> dict[str, Array]:
-    """:func:`evaluate` for what :func:`outputs_of` returns."""
+    """:func:`evaluate`, given the result of :func:`outputs_of`."""
     del method
     if isinstance(outputs, dict):
         return mean_of_rows(outputs, rows.weight)
     task = state.spec.task
-    # A row that only fills up may have any value.
+    # The outputs of padding rows may have any value, even NaN.
     outputs = jnp.where(rows.weight[:, None] > 0, outputs, 0.0)
     y = dense(as_batch(task, rows).y)
     metrics = tasks.metrics(task, outputs, y, rows.weight)
@@ -265,12 +271,12 @@ def evaluate_outputs(
 
 
 def batch_indices(spec: Spec, key: Array, num_real: Array) -> tuple[Array, Array]:
-    """Rows of every batch of the coming epoch, of which ``num_real`` do not fill up.
+    """The rows of every batch of the next epoch; only the first ``num_real`` rows are not padding.
 
-    The order does not depend on how many rows fill up, as the random bits of a row are its own.
+    Each row has random bits of its own, so the order does not depend on the amount of padding.
 
     Returns:
-      ``(steps, B)`` int32 row indices and ``(steps, B)`` float32, 0 where an index only fills up
+      ``(steps, B)`` int32 row indices, and ``(steps, B)`` float32, 0 where an index is padding of
       the last batch and 1 elsewhere.
     """
     visits = jnp.arange(spec.num_rows * spec.repeats, dtype=jnp.int32)
@@ -285,10 +291,10 @@ def batch_indices(spec: Spec, key: Array, num_real: Array) -> tuple[Array, Array
 
 
 class Feed(Protocol):
-    """Where the rows of an epoch come from, and where its parts run.
+    """The source of the rows of an epoch, which also runs the parts of the epoch.
 
-    For rows in memory an epoch is one compiled program (:class:`InMemory`). For rows on disk it is
-    a program for each part, called by the host as rows arrive (:mod:`fsjax.engine.streamed`).
+    For rows in memory an epoch is one compiled program (:class:`InMemory`). For rows on disk each
+    part is a program that the host calls as rows arrive (:mod:`fsjax.engine.streamed`).
     """
 
     @property
@@ -296,10 +302,10 @@ class Feed(Protocol):
         """The rows of the run."""
 
     def inspect(self, part: Callable[..., Any], state: TrainState, *args: Any) -> Any:
-        """``part(method, state, *args)``, which leaves the state as it is."""
+        """Runs ``part(method, state, *args)``, which does not change the state."""
 
     def advance(self, part: Callable[..., Any], state: TrainState, *args: Any) -> Any:
-        """``part(method, state, *args)``, which returns the next state and some values.
+        """Runs ``part(method, state, *args)``, which returns the next state and some values.
 
         The memory of ``state`` may be reused.
         """
@@ -307,10 +313,10 @@ class Feed(Protocol):
     def steps(
         self, state: TrainState, key_order: Array, key_steps: Array
     ) -> tuple[TrainState, dict[str, Array]]:
-        """The optimiser steps of an epoch, and what :func:`train_step` recorded of them."""
+        """Runs the optimiser steps of an epoch; returns the state and the recorded values."""
 
     def evaluate(self, state: TrainState, rows: Rows[Any, Any]) -> dict[str, Array]:
-        """:func:`evaluate` for the validation or the test rows."""
+        """Runs :func:`evaluate` for the validation or the test rows."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -332,7 +338,7 @@ class InMemory:
         """As in :class:`Feed`; the steps are a loop on the device."""
         spec, everything = state.spec, as_batch(state.spec.task, self.arrays.train)
         if whole_table(spec):
-            # The whole table is the batch: nothing to gather, and its order is of no matter.
+            # The batch is the whole table: nothing is gathered, and the order does not matter.
             batch = split_rows(everything.take(slice(None)))
             return train_step(self.method, state, batch, jax.random.fold_in(key_steps, 0))
         num_real = jnp.sum(everything.weight > 0, dtype=jnp.int32)
@@ -353,7 +359,7 @@ class InMemory:
 def train_epoch(
     method: Method, state: TrainState, arrays: Arrays[MemoryRows]
 ) -> tuple[TrainState, dict[str, Array]]:
-    """:func:`run_epoch` of rows in memory."""
+    """:func:`run_epoch` for rows in memory."""
     return run_epoch(InMemory(method, arrays), state)
 
 
@@ -376,15 +382,15 @@ def run_epoch(feed: Feed, state: TrainState) -> tuple[TrainState, dict[str, Arra
 
 
 def begin_epoch(method: Method, state: TrainState) -> tuple[tuple[Array, ...], PyTree]:
-    """The three keys of the coming epoch (:func:`epoch_keys`), and the masks before it."""
+    """The three keys of the next epoch (:func:`epoch_keys`), and the masks before it."""
     del method
     return tuple(epoch_keys(state.key, state.epoch)), state.masks
 
 
 def epoch_keys(words: Array, epoch: Array) -> Array:
-    """``(3,)`` keys of an epoch: for the order of the rows, for its steps, and for after it.
+    """``(3,)`` keys of an epoch: for the order of the rows, the steps, and ``after_epoch``.
 
-    ``words`` are those of the seed's key, as in :func:`key_of`.
+    ``words`` are the words of the seed's key, as in :func:`key_of`.
     """
     return jax.random.split(jax.random.fold_in(key_of(words), epoch), 3)
 
@@ -392,9 +398,9 @@ def epoch_keys(words: Array, epoch: Array) -> Array:
 def end_steps(
     method: Method, state: TrainState, recorded: dict[str, Array]
 ) -> tuple[TrainState, dict[str, Array]]:
-    """The state that is validated after the steps of an epoch, and what was recorded by then.
+    """The state after the steps of an epoch, and the training metrics.
 
-    ``recorded`` is what :func:`train_step` has recorded, ``(steps,)`` by name.
+    ``recorded`` holds the values that :func:`train_step` recorded, ``(steps,)`` by name.
     """
     metrics = {f"train/{name}": value for name, value in method.monitor(state).items()}
     metrics |= {f"train/{name}": jnp.mean(values) for name, values in recorded.items()}
@@ -409,7 +415,7 @@ def end_epoch(
     masks_before: PyTree,
     key_after: Array,
 ) -> tuple[TrainState, dict[str, Array]]:
-    """What follows the validation: the best snapshot, ``after_epoch``, early stopping."""
+    """The end of an epoch after validation: best snapshot, ``after_epoch``, early stopping."""
     state = _keep_best(method, state, metrics)
     state = method.after_epoch(state, everything, key_after)
     if state.spec.early_stopping is not None:
@@ -420,7 +426,7 @@ def end_epoch(
 
 
 def whole_table(spec: Spec) -> bool:
-    """Whether all rows, those that fill up among them, are the one batch of an epoch."""
+    """Whether an epoch has one batch of all rows, including padding."""
     return spec.batch_size == spec.num_rows and spec.steps_per_epoch == 1 and spec.repeats == 1
 
 
@@ -436,20 +442,20 @@ def _keep_best(method: Method, state: TrainState, metrics: dict[str, Array]) -> 
         kept = (state.params, state.masks, state.extra)
     if callable(method.keep):
         value = method.keep(state)
-    # NaN counts as the worst. The newest epoch is the best without validation rows, and until one
-    # has a finite value, so that an untrained network is never kept.
+    # NaN counts as the worst value. Without validation rows, and until a value is finite, the
+    # newest epoch counts as the best, so that an untrained network is never kept.
     value = jnp.where(value < jnp.inf, value, jnp.inf).astype(jnp.float32)
     judged = "valid/loss" in metrics or callable(method.keep)
     better = (value < state.best.value) | jnp.isinf(state.best.value)
     better = better if judged else jnp.ones((), bool)
     newest = Snapshot(*kept, value, state.epoch)
-    # A copy as a whole: a program has no code of its own for every leaf then.
+    # cond copies the snapshot as a whole; jnp.where would compile code for every leaf.
     best = jax.lax.cond(better, lambda: newest, lambda: state.best)
     return state.replace(best=best)
 
 
 def _topology_metrics(before: PyTree, after: PyTree) -> dict[str, Array]:
-    """Sparsity in [0, 1], and the percentage of the connections that are new in this epoch."""
+    """Sparsity in [0, 1], and the percentage of connections that are new in this epoch."""
     leaves = (jax.tree.leaves(masks, is_leaf=is_connections) for masks in (before, after))
     active: Array | float = 0.0
     grown: Array | float = 0.0
@@ -473,7 +479,7 @@ def _topology_metrics(before: PyTree, after: PyTree) -> dict[str, Array]:
 
 
 def input_connections(state: TrainState) -> Array | None:
-    """``(D,)`` float32 active connections of every input neuron; ``None`` without such masks."""
+    """``(D,)`` float32, active connections of each input neuron; ``None`` without such masks."""
     columns = state.spec.num_columns
     leaves = jax.tree.leaves(state.masks, is_leaf=is_connections)
     masks = [leaf for leaf in leaves if len(leaf.shape) == 2]
@@ -497,15 +503,15 @@ def _count_connections(state: TrainState) -> TrainState:
 def train_epochs(
     method: Method, state: TrainState, arrays: Arrays[MemoryRows], num_epochs: Array
 ) -> tuple[TrainState, dict[str, Array]]:
-    """Several epochs of one seed: ``num_epochs``, from 0 to :data:`MAX_EPOCHS_PER_CALL`.
+    """Trains one seed for ``num_epochs`` epochs, from 0 to :data:`MAX_EPOCHS_PER_CALL`.
 
-    Their number is traced, so that calls of different lengths share one program.
+    The number is traced, so that calls of different lengths share one program.
 
     Returns:
-      The new state and arrays ``(MAX_EPOCHS_PER_CALL,)`` by name, of which as many entries are
-      filled as epochs were trained: ``num_epochs``, or fewer where the seed is done.
+      The new state, and arrays ``(MAX_EPOCHS_PER_CALL,)`` by name with one value per trained
+      epoch, followed by zeros; fewer than ``num_epochs`` are trained if the seed is done.
     """
-    # As a function of its own it is traced once, for the shapes and for the loop.
+    # With jit the epoch is traced only once, for both the shapes and the loop.
     epoch = jax.jit(functools.partial(train_epoch, method), inline=True)
     shapes = jax.eval_shape(epoch, state, arrays)[1]
     history = {

@@ -1,7 +1,7 @@
-"""The devices of a training: one mesh over those of all processes.
+"""The device mesh for training, over the devices of all processes.
 
-Its axis ``runs`` takes the stacked states, ``(S, ...)``; a second one, ``rows``, takes the rows of
-each batch, where one run is to have several devices.
+Its axis ``runs`` splits the stacked states, ``(S, ...)``; if one run uses several devices, a second
+axis ``rows`` splits the rows of each batch.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from fsjax.engine.programs import run
 from fsjax.errors import ConfigError, check_choice, check_whole
 from fsjax.method import Batch, PyTree
 
-#: The axes.
+#: The axes of the mesh.
 RUNS, ROWS = "runs", "rows"
 
 SEED_AXES = ("auto", "vmap", "map", "shard")
 
-#: Whether the user knows of devices without a run.
-_told = False
+#: Whether the warning about idle devices has been given.
+_has_warned = False
 
 
 def choose_seed_axis(requested: str, num_seeds: int, batch_devices: int = 1) -> str:
-    """How many runs go together: ``vmap`` or ``map`` on one device, or ``shard`` over all.
+    """How the seeds run: by ``vmap`` or ``map`` on one device, or by ``shard`` over all devices.
 
-    ``auto`` is ``shard`` when there are several processes, or devices for each batch, or several
-    runs and several devices. Else it is ``vmap`` on an accelerator, which it fills, and ``map``
-    on a CPU: small nets gain nothing from a batched program there, and one seed's arrays stay in
-    the cache (``BENCHMARKS.md``). Each device of ``shard`` treats its share in the same way.
+    ``auto`` is ``shard`` if there are several processes, several devices per batch, or several
+    runs and several devices. Otherwise it is ``vmap`` on an accelerator, to fill it, and ``map`` on
+    a CPU, where a batched program is no faster for small networks and the arrays of one seed stay
+    in the cache (``BENCHMARKS.md``). With ``shard``, each device runs its seeds in the same way.
 
     Raises:
-      ConfigError: for an unknown name, or one that leaves the other devices out.
+      ConfigError: for an unknown name, or one that cannot use all the devices that are needed.
     """
     check_choice("seed_axis", requested, SEED_AXES)
     several = jax.process_count() > 1 or batch_devices > 1
     if several and requested in ("vmap", "map"):
         raise ConfigError(
-            f"seed_axis={requested!r} is of one device; runs on several processes, or with "
-            "batch_devices, need 'shard' or 'auto'"
+            f"seed_axis={requested!r} uses one device, but there are several processes or "
+            "batch_devices; choose 'shard' or 'auto'"
         )
     if requested != "auto":
         return requested
@@ -51,27 +51,27 @@ def choose_seed_axis(requested: str, num_seeds: int, batch_devices: int = 1) -> 
 
 
 def check_batch_devices(batch_devices: object, batch_size: int) -> int:
-    """The number of devices for each batch.
+    """Checks the number of devices per batch and returns it.
 
     Raises:
-      ConfigError: if it divides neither the devices nor the rows of a batch.
+      ConfigError: unless it divides both the number of devices and the rows of a batch.
     """
     count = check_whole("batch_devices", batch_devices)
     if jax.device_count() % count:
         raise ConfigError(
-            f"batch_devices={count} with {jax.device_count()} devices; choose a number that "
-            "divides them"
+            f"batch_devices={count} does not divide the {jax.device_count()} devices; choose a "
+            "number that does"
         )
     if batch_size % count:
         raise ConfigError(
-            f"batch_devices={count} with batches of {batch_size} rows; choose a batch_size that "
-            "it divides"
+            f"batch_devices={count} does not divide batches of {batch_size} rows; choose another "
+            "batch_size"
         )
     return count
 
 
 def mesh_of(batch_devices: int) -> Mesh:
-    """The mesh, with the axis ``rows`` where a batch has several devices."""
+    """The mesh, with the axis ``rows`` if a batch has several devices."""
     devices = np.array(jax.devices())
     if batch_devices == 1:
         return Mesh(devices, (RUNS,))
@@ -79,28 +79,28 @@ def mesh_of(batch_devices: int) -> Mesh:
 
 
 def padded_runs(axis: str, num_runs: int, batch_devices: int = 1) -> int:
-    """Runs with those that only fill up, so that every device of ``shard`` gets the same number.
+    """The number of runs, padded so that every device of ``shard`` gets the same number.
 
-    Says once where a job on several processes has more devices than runs.
+    Warns once if a job on several processes has more devices than runs.
     """
-    global _told
+    global _has_warned
     if axis != "shard":
         return num_runs
     places = jax.device_count() // batch_devices
-    if jax.process_count() > 1 and places > num_runs and not _told:
-        _told = True
+    if jax.process_count() > 1 and places > num_runs and not _has_warned:
+        _has_warned = True
         warnings.warn(
             f"{num_runs} runs for {places} places of the mesh: {places - num_runs} stay idle; "
-            "fewer processes, or batch_devices, would do",
+            "use fewer processes, or more batch_devices",
             stacklevel=2,
         )
     return -(-num_runs // places) * places
 
 
 def place_runs(axis: str, tree: PyTree, batch_devices: int = 1) -> PyTree:
-    """Stacked arrays laid out over the devices as the compiled epochs return them.
+    """Places stacked arrays on the devices with the layout that compiled epochs return.
 
-    Another layout would compile their program a second time.
+    Another layout would compile the program a second time.
     """
     if axis != "shard":
         return jax.device_put(tree)
@@ -108,7 +108,7 @@ def place_runs(axis: str, tree: PyTree, batch_devices: int = 1) -> PyTree:
 
 
 def place_everywhere(axis: str, tree: PyTree, batch_devices: int = 1) -> PyTree:
-    """Arrays that all runs share, on each device."""
+    """Places arrays that all runs share on each device."""
     if axis != "shard":
         return jax.device_put(tree)
     return _placed(tree, NamedSharding(mesh_of(batch_devices), PartitionSpec()))
@@ -121,7 +121,7 @@ def _placed(tree: PyTree, sharding: NamedSharding) -> PyTree:
     def placed(leaf: jax.Array | np.ndarray) -> jax.Array:
         if isinstance(leaf, jax.Array) and leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
             return leaf
-        # Each process has the whole: nothing travels. Arrays without entries need no looking at.
+        # Each process has the whole array, so nothing is sent. Empty arrays are not read.
         host = np.asarray(leaf) if leaf.size else np.zeros(leaf.shape, leaf.dtype)
         return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
 
@@ -129,7 +129,7 @@ def _placed(tree: PyTree, sharding: NamedSharding) -> PyTree:
 
 
 def replicated(tree: PyTree, batch_devices: int = 1) -> PyTree:
-    """Within a program: values that every process is going to read."""
+    """Within a program, replicates values that every process is going to read."""
     if jax.process_count() == 1:
         return tree
     everywhere = NamedSharding(mesh_of(batch_devices), PartitionSpec())
@@ -137,14 +137,14 @@ def replicated(tree: PyTree, batch_devices: int = 1) -> PyTree:
 
 
 def gathered(tree: PyTree, batch_devices: int = 1) -> PyTree:
-    """Laid out arrays as a whole in every process, on its host; as they are where it is alone."""
+    """Gathers distributed arrays on the host of every process; a single process keeps them."""
     if jax.process_count() == 1:
         return tree
     leaves, structure = jax.tree.flatten(tree)
-    filled = [leaf for leaf in leaves if leaf.size]
-    full = iter(run(_everywhere, (batch_devices,), (filled,)))
+    nonempty = [leaf for leaf in leaves if leaf.size]
+    full = iter(run(_everywhere, (batch_devices,), (nonempty,)))
     merged = [
-        # Its entries are all here; arrays without any need no program.
+        # Replicated arrays have all their entries here; empty arrays need no program.
         np.asarray(next(full)) if leaf.size else np.zeros(leaf.shape, leaf.dtype)
         for leaf in leaves
     ]
@@ -156,7 +156,7 @@ def _everywhere(batch_devices: int, leaves: list[jax.Array]) -> list[jax.Array]:
 
 
 def split_rows(batch: Batch[jax.Array]) -> Batch[jax.Array]:
-    """The batch of one run, over the devices that the mesh has for its rows, if it has any."""
+    """Splits the rows of a batch over the mesh axis ``rows``, if there is one."""
     if ROWS not in jax.sharding.get_abstract_mesh().axis_names:
         return batch
     return jax.tree.map(

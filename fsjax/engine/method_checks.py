@@ -1,8 +1,8 @@
-"""Checks of a method before it is trained: its functions are traced, and nothing is computed.
+"""Checks of a method before training: its functions are traced, and nothing is computed.
 
-What an author got wrong is said in the terms of :mod:`fsjax.method`: the name of the function, what
-it returns, what it should return. ``fsjax.plan`` runs these checks, and with it ``fsjax.fit`` and
-``fsjax.testing.check_method``.
+The messages use the terms of :mod:`fsjax.method`: the name of the function, what it returns, and
+what it should return. ``fsjax.plan`` runs these checks, and therefore ``fsjax.fit`` and
+``fsjax.testing.check_method`` too.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from fsjax.method import (
 )
 from fsjax.registry import structure_of
 
-#: Where files lie that are not the author's.
+#: Folders whose files do not belong to the author of the method.
 _LIBRARIES = (
     *(str(Path(inspect.getfile(package)).parent) for package in (jax, flax, optax)),
     str(Path(__file__).parents[1]),
 )
 
-#: What JAX raises where Python asks for the value of a traced array.
+#: The errors of JAX if Python code needs the value of a traced array.
 _NEEDS_VALUE = (
     jax.errors.ConcretizationTypeError,
     jax.errors.NonConcreteBooleanIndexError,
@@ -62,15 +62,15 @@ _NEEDS_VALUE = (
     jax.errors.TracerIntegerConversionError,
 )
 
-#: What a method that trains cannot do without.
+#: The fields that a method with a loss must have, with advice.
 _NEEDED = {
     "optimizer": "an Optax transformation, such as optax.adam(1e-3)",
-    "predict": "a function (state, x[B, D]) -> outputs[B, C], by which epochs are validated",
+    "predict": "a function (state, x[B, D]) -> outputs[B, C], which validation needs",
 }
 
 
 def check_fields(method: Method) -> None:
-    """Checks what can be seen of a method without tracing it.
+    """Checks the fields of a method that need no tracing.
 
     Raises:
       ConfigError: if ``keep`` is neither a function nor one of :data:`fsjax.method.BEST_BY`, or if
@@ -91,15 +91,15 @@ def check_functions(method: Method, spec: Spec, prepared: Prepared, on_disk: boo
 
     Args:
       method: the method.
-      spec: static facts of the run.
-      prepared: the data, of which only shapes and types count.
-      on_disk: whether their rows are on disk.
+      spec: static facts about the run.
+      prepared: the data; only its shapes and types are used.
+      on_disk: whether its rows are on disk.
 
     Raises:
-      ConfigError: if a function returns other types or shapes than :mod:`fsjax.method` says, if it
-        decides in Python by a traced value, if ``select`` reads what only ``after_epoch`` writes,
-        so that the kept epoch would have the scores of the epoch before, or if the loss of a
-        registered task plays no part in that of the method.
+      ConfigError: if a function returns other types or shapes than :mod:`fsjax.method` defines; if
+        it branches in Python on a traced value; if ``select`` reads what only ``after_epoch``
+        writes, so that the kept epoch would have the scores of the epoch before; or if the
+        method's loss does not use that of a registered task.
     """
     first_axis = 1 if has_own_rows(prepared.arrays) else 0
     rows: DeviceRows = jax.tree.map(
@@ -112,7 +112,7 @@ def check_functions(method: Method, spec: Spec, prepared: Prepared, on_disk: boo
     try:
         _check_traced(method, spec, tree, shapes, validated, on_disk)
     except FsjaxError as error:
-        # JAX notes that it hides its frames, which says nothing about the method.
+        # JAX adds a note on its hidden frames, which does not help the author.
         error.__notes__ = []
         raise
 
@@ -147,7 +147,7 @@ def _check_traced(
 
         return jax.eval_shape(of_arrays, state, *args)
 
-    # In one trace, as each builds the method anew.
+    # In one trace, because each trace builds the method again.
     def selected_and_predicted(
         method: Method, state: TrainState, data: TrainingRows, key: Array, x: Array
     ) -> None:
@@ -162,8 +162,8 @@ def _check_traced(
     if method.loss is None:
         return
     _check_scores_in_time(method, state, data)
-    # Tracing a step takes a tenth of a first fit; the library's own methods are known to be right,
-    # except where they look at all rows of a table on disk.
+    # Tracing a step takes a tenth of a first fit. It is skipped for the library's own methods,
+    # which have tests, unless a table is on disk, where a method might read all rows at once.
     if structure.in_library and not on_disk:
         return
     after = trace(lambda method, s, b, k: train_step(method, s, b, k)[0], batch, key)
@@ -175,7 +175,7 @@ def _check_traced(
 
 
 def _batch(spec: Spec, data: TrainingRows) -> Batch[Array]:
-    """Shapes of the rows of a step."""
+    """The shapes of the batch of one step."""
     size = spec.batch_size
 
     def of_step() -> Batch[Array]:
@@ -188,24 +188,24 @@ def _batch(spec: Spec, data: TrainingRows) -> Batch[Array]:
 
 @contextmanager
 def _in_terms_of(name: str, function: str) -> Iterator[None]:
-    """Says which function of the method failed; and how to mend it, where JAX needs a value."""
+    """Adds the name of the failing function; explains errors of JAX about traced values."""
     try:
         yield
     except FsjaxError:
         raise
     except _NEEDS_VALUE as error:
         raise ConfigError(
-            f"{name}: {function} asks in Python for the value of a traced array"
+            f"{name}: {function} needs the value of a traced array in Python"
             f"{_place(error)}; use jnp.where or jax.lax.cond, or mark a float argument that "
-            "decides on the structure with fsjax.arguments.STATIC"
+            "shapes the program with fsjax.arguments.STATIC"
         ) from error
     except Exception as error:
-        error.add_note(f"This happened in {function} of the method {name}.")
+        error.add_note(f"The error was raised in {function} of the method {name}.")
         raise
 
 
 def _place(error: Exception) -> str:
-    """The author's line, if it can be told."""
+    """The author's line that caused the error, in brackets; empty if it is not found."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if not frame.filename.startswith(_LIBRARIES):
             return f" ({Path(frame.filename).name}, line {frame.lineno}: {frame.line})"
@@ -213,7 +213,7 @@ def _place(error: Exception) -> str:
 
 
 def _watched(method: Method, spec: Spec) -> Method:
-    """The method, whose functions check what they return."""
+    """The method with functions that check what they return."""
     name = method.name
 
     def checking(
@@ -247,10 +247,10 @@ def _watched(method: Method, spec: Spec) -> Method:
 
 
 def _kind(value: Any) -> str:
-    """What a value is, for messages."""
+    """A description of a value for messages."""
     if hasattr(value, "shape") and hasattr(value, "dtype"):
-        return f"an array of the shape {tuple(value.shape)}"
-    return f"a value of the type {type(value).__name__}"
+        return f"an array of shape {tuple(value.shape)}"
+    return f"a value of type {type(value).__name__}"
 
 
 def _check_state(name: str, field: str, spec: Spec, args: tuple, state: Any) -> None:
@@ -265,20 +265,20 @@ def _check_next_state(name: str, field: str, spec: Spec, args: tuple, state: Any
 
 
 def _check_same_types(name: str, function: str, before: TrainState, after: TrainState) -> None:
-    """ConfigError unless all arrays keep shape and type, as the loops of JAX demand."""
+    """Raises ConfigError unless all arrays keep shape and type, as JAX's loops require."""
     old, new = (
         {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree.leaves_with_path(state)}
         for state in (before, after)
     )
     for place in sorted(old.keys() ^ new.keys()):
         does = "drops" if place in old else "adds"
-        raise ConfigError(f"{name}: {function} {does} state{place}; make all arrays in init")
+        raise ConfigError(f"{name}: {function} {does} state{place}; create all arrays in init")
     for place, leaf in old.items():
         other = new[place]
         if leaf.shape != other.shape or leaf.dtype != other.dtype:
             raise ConfigError(
-                f"{name}: {function} turns state{place} from {leaf.dtype}{list(leaf.shape)} into "
-                f"{other.dtype}{list(other.shape)}; keep shape and type"
+                f"{name}: {function} changes state{place} from {leaf.dtype}{list(leaf.shape)} to "
+                f"{other.dtype}{list(other.shape)}; keep its shape and type"
             )
 
 
@@ -286,7 +286,7 @@ def _check_loss(name: str, field: str, spec: Spec, args: tuple, returned: Any) -
     if not (isinstance(returned, tuple) and len(returned) == 2):
         raise ConfigError(
             f"{name}: loss returns {_kind(returned)}; return a pair (loss, aux), where aux is a "
-            "dictionary for after_step, {} if there is nothing to hand over"
+            "dictionary for after_step, {} if it needs nothing"
         )
     if jnp.shape(returned[0]) != ():
         raise ConfigError(
@@ -299,8 +299,8 @@ def _check_outputs(name: str, field: str, spec: Spec, args: tuple, outputs: Any)
     wanted = (args[1].shape[0], spec.num_outputs)
     if jnp.shape(outputs) != wanted:
         raise ConfigError(
-            f"{name}: predict returns {_kind(outputs)} for {wanted[0]} rows; return "
-            f"{wanted}, a row each, with spec.num_outputs={spec.num_outputs} columns"
+            f"{name}: predict returns {_kind(outputs)} for {wanted[0]} rows; return an array of "
+            f"shape {wanted}, with spec.num_outputs={spec.num_outputs} columns"
         )
 
 
@@ -315,7 +315,7 @@ def _check_selection(name: str, field: str, spec: Spec, args: tuple, selection: 
         values = getattr(selection, what)
         if jnp.shape(values) != (units,) or not jnp.issubdtype(values.dtype, jnp.floating):
             raise ConfigError(
-                f"{name}: select returns {what} that are {_kind(values)} of the type "
+                f"{name}: select returns {what} that are {_kind(values)} and dtype "
                 f"{getattr(values, 'dtype', None)}; return a float for each of the {units} "
                 f"{'columns' if spec.groups is None else 'groups'}"
             )
@@ -324,8 +324,8 @@ def _check_selection(name: str, field: str, spec: Spec, args: tuple, selection: 
         len(picks.shape) != 1 or not jnp.issubdtype(picks.dtype, jnp.integer)
     ):
         raise ConfigError(
-            f"{name}: select returns picks that are {_kind(picks)} of the type {picks.dtype}; "
-            "return the numbers of K columns"
+            f"{name}: select returns picks that are {_kind(picks)} and dtype {picks.dtype}; "
+            "return the integer indices of K columns, of shape (K,)"
         )
 
 
@@ -339,17 +339,18 @@ def _check_monitored(name: str, field: str, spec: Spec, args: tuple, values: Any
 def _check_value(name: str, field: str, spec: Spec, args: tuple, value: Any) -> None:
     if jnp.shape(value) != ():
         raise ConfigError(
-            f"{name}: keep returns {_kind(value)}; return a scalar, of which the lowest is best"
+            f"{name}: keep returns {_kind(value)}; return a scalar, which is lower for a better "
+            "epoch"
         )
 
 
 def _check_scores_in_time(method: Method, state: TrainState, data: TrainingRows) -> None:
-    """ConfigError if ``select`` reads what only ``after_epoch`` writes."""
+    """Raises ConfigError if ``select`` reads what only ``after_epoch`` writes."""
     changes = method.after_epoch is not Method._field_defaults["after_epoch"]
     if not keeps_snapshot(method, state.spec) or not changes or not jax.tree.leaves(state.extra):
         return
 
-    # Other fields as constants: what is read and written of ``extra`` alone is asked.
+    # The other fields are constants, because only reads and writes of ``extra`` matter here.
     constant = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), state.replace(extra=()))
     args = (state.extra, data, jax.random.key(0, impl="threefry2x32"))
     names = [jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(state.extra)]
@@ -367,25 +368,25 @@ def _check_scores_in_time(method: Method, state: TrainState, data: TrainingRows)
         del data, key
         return method.predictor(state, jnp.zeros((1, state.spec.num_columns)))
 
-    felt = _read(traced(predicted), names)
-    late = sorted(written & read - felt)
-    if late:
+    predicted_from = _read(traced(predicted), names)
+    late_names = sorted(written & read - predicted_from)
+    if late_names:
         raise ConfigError(
-            f"{method.name}: select reads extra{late[0]}, which after_epoch writes when the epoch "
-            "is validated already, so the kept epoch would have that of the epoch before; make it "
-            "in finish, or keep the last epoch with best_by='last'"
+            f"{method.name}: select reads extra{late_names[0]}, which after_epoch writes only "
+            "after validation, so the kept epoch would have the value of the epoch before; compute "
+            "it in finish, or keep the last epoch with best_by='last'"
         )
 
 
 def _read(jaxpr: Any, names: list[str]) -> set[str]:
-    """Which of the first leaves a function looks at."""
+    """The names of the leaves that a function reads."""
     used = {id(var) for equation in jaxpr.eqns for var in equation.invars}
     used |= {id(var) for var in jaxpr.outvars}
     return {name for name, var in zip(names, jaxpr.invars, strict=False) if id(var) in used}
 
 
 def _written(jaxpr: Any, names: list[str]) -> set[str]:
-    """Which of the leaves a function that returns them all gives another value."""
+    """The names of the leaves that a function, which returns all of them, changes."""
     if len(jaxpr.outvars) != len(names):
         return set(names)
     pairs = zip(names, jaxpr.invars, jaxpr.outvars, strict=False)

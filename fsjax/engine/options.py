@@ -1,4 +1,4 @@
-"""The options of a run, made once from the arguments of :func:`fsjax.plan`, which explains each."""
+"""The arguments of :func:`fsjax.plan`, which documents them, in three groups of options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class DataOptions:
-    """How the rows are split, scaled and weighted, and what is selected of their columns."""
+    """How the rows are split, scaled and weighted, and how many columns are selected."""
 
     task: str | Task | None = None
     num_features: int | Sequence[int] | None = None
@@ -43,7 +43,7 @@ class DataOptions:
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """How long and by what the method trains."""
+    """The loss, the batches and the length of training."""
 
     loss: Loss | None = None
     num_epochs: int = 200
@@ -60,7 +60,7 @@ class TrainOptions:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Where the seeds train, what is kept on disk, and what ends a run."""
+    """The seeds, the devices on which they train, checkpoints, and what ends a run."""
 
     seeds: Sequence[int] = (0,)
     seed_axis: str = "auto"
@@ -76,11 +76,11 @@ class RunOptions:
     def __post_init__(self) -> None:
         _check_flags(self, "progress")
         if self.checkpoint_dir is not None and not isinstance(self.checkpoint_dir, str | Path):
-            raise ConfigError(f"checkpoint_dir={self.checkpoint_dir!r}; give a folder, or None")
+            raise ConfigError(f"checkpoint_dir={self.checkpoint_dir!r}; give a path, or None")
 
 
 def grouped(arguments: Mapping[str, Any]) -> tuple[DataOptions, TrainOptions, RunOptions]:
-    """The arguments of :func:`fsjax.plan`, by their names, as options."""
+    """Groups the arguments of :func:`fsjax.plan`, given by name, into options."""
 
     def options(kind: Callable[..., T]) -> T:
         return kind(**{name: arguments[name] for name in inspect.signature(kind).parameters})

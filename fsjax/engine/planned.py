@@ -1,4 +1,4 @@
-"""``Plan``: a run that was checked, and what can be done with it: train, choose, fit."""
+"""``Plan``, a checked run that can be trained and evaluated: ``train``, ``choose``, ``fit``."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import content_of, dense_rows, filled_rows, stack_rows
 from fsjax.tasks import TABLE
 
-#: A column that this share of the seeds leaves open is kept where a method picks its own number.
+#: If a method determines the number of columns, one counts if this share of the seeds opens it.
 MAJORITY = 0.5
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A run that was checked; nothing is trained yet.
+    """A checked run, not trained yet.
 
     Attributes:
-      method: what is to be trained.
+      method: the method to train.
       structure, hyper: its structure, and the values of its traced arguments.
-      dataset, prepared: the data, and their scaled rows.
-      spec: static facts of the run.
+      dataset, prepared: the data, and its scaled rows.
+      spec: static facts about the run.
       seeds: the S seeds.
-      sizes: numbers of columns to select; empty where the method decides, or nothing is selected.
-      axis, batch_devices: ``vmap``, ``map`` or ``shard``, and devices for each batch.
+      sizes: numbers of columns to select; empty if the method decides, or nothing is selected.
+      axis, batch_devices: ``vmap``, ``map`` or ``shard``, and the number of devices per batch.
       progress, checkpoint_dir, checkpoint_every: see :func:`fsjax.plan`.
-      control: what ends training early.
-      start: states to start from, a row for each seed, or ``None``.
+      control: decides when training ends early.
+      start: stacked states of the S seeds to start from, or ``None``.
     """
 
     method: Method
@@ -84,15 +84,15 @@ class Plan:
         """Trains the method, without a selection.
 
         Args:
-          hyper: values of float arguments by name, one for each row, in place of the method's
-            own; they compile nothing.
-          rows: which seeds to train, by their place; may repeat. By default each once.
-          idle: rows that only fill up and are not trained.
-          folder: for checkpoints, below ``checkpoint_dir``; by default that itself.
+          hyper: values of float arguments by name, one per row, instead of the method's own; they
+            do not recompile.
+          rows: the seeds to train, by their place in ``seeds``; may repeat. By default each once.
+          idle: whether a row is padding and not trained, one per row; by default none is.
+          folder: subfolder of ``checkpoint_dir`` for checkpoints; by default the folder itself.
 
         Raises:
           ConfigError: for an argument that is not traced, and for checkpoints of another run.
-          NonFiniteLossError: if the training loss leaves the finite numbers.
+          NonFiniteLossError: if the training loss becomes NaN or infinite.
         """
         check_names(f"{self.method.name} has no traced argument", hyper, self.hyper)
         places = np.arange(len(self.seeds)) if rows is None else np.asarray(rows)
@@ -110,7 +110,7 @@ class Plan:
     def _check_processes(
         self, rows: np.ndarray, hyper: Mapping[str, np.ndarray], idle: np.ndarray
     ) -> None:
-        """ConfigError in all processes, unless they are about to train the same."""
+        """Raises ConfigError in all processes, unless they are about to train the same run."""
         if process_count() == 1:
             return
         run = self._identity(rows)
@@ -127,11 +127,11 @@ class Plan:
         check_same(code=(code(), run.code), data=data, configuration=settings)
 
     def choose(self, trained: Trained, threshold: np.ndarray | None = None) -> Chosen:
-        """What the kept epochs of all seeds select, and their outputs for the test rows.
+        """The selections of all seeds at their kept epochs, and their outputs for the test rows.
 
         Args:
-          trained: with a row for each seed.
-          threshold: ``(S,)``, which gates have to reach to stay open; ``None`` closes none.
+          trained: the training of the S seeds.
+          threshold: ``(S,)``, gates below it are closed; ``None`` closes none.
         """
         if threshold is not None:
             threshold = np.asarray(threshold, np.float32)
@@ -145,7 +145,7 @@ class Plan:
         return chosen
 
     def _test_rows(self) -> Any:
-        """The scaled test rows on the device, if there are any and they are in memory."""
+        """The scaled test rows, if there are any, they are in memory, and the method predicts."""
         prepared, x_test = self.prepared, self.prepared.x_test
         if self.method.predict is None or not len(x_test[0]) or self.dataset.table.on_disk:
             return None
@@ -154,11 +154,11 @@ class Plan:
         return filled_rows(x_test[0])
 
     def gates(self, trained: Trained, rows: np.ndarray) -> np.ndarray:
-        """The gates ``(R, D)`` of trained rows, those of unusable columns as 0.
+        """The gates ``(R, D)`` of a training; 0 for columns that may not be selected.
 
         Args:
-          trained: of R rows.
-          rows: the place of the seed of each row.
+          trained: the training of R rows.
+          rows: ``(R,)``, the place of the seed of each row.
         """
         return np.asarray(self._finished(trained, self.arrays_of(rows), None, None).gates)
 
@@ -167,12 +167,12 @@ class Plan:
         return run(finish_seeds, (self.structure,), (states, *args), work=ONCE)
 
     def arrays_of(self, rows: np.ndarray) -> Arrays[HostRows]:
-        """The scaled rows of some seeds, given by their place, or those that all share."""
+        """The scaled rows of some seeds, given by their places, or the rows that all share."""
         arrays = self.prepared.arrays
         return take_rows(arrays, rows) if has_own_rows(arrays) else arrays
 
     def test_metrics(self, chosen: Chosen) -> dict[str, np.ndarray]:
-        """Embedded test metrics, ``(S,)`` by name; none without test rows or predictions."""
+        """The embedded test metrics, ``(S,)`` by name; empty without test rows or predictions."""
         if chosen.outputs is None:
             return {}
         task, outputs = self.spec.task, jax.tree.map(np.asarray, chosen.outputs)
@@ -189,13 +189,14 @@ class Plan:
         return {name: np.array([of_seed[name] for of_seed in per_seed]) for name in per_seed[0]}
 
     def fit(self) -> list[FitResult]:
-        """Trains and selects; the results are in the order of ``sizes``.
+        """Trains and selects; returns one result per number in ``sizes``, in that order.
 
-        Where the method opens gates and no number is asked for, a majority of the seeds decides.
+        If the method opens gates and no number is requested, the number is that of the columns that
+        a majority of the seeds opens.
 
         Raises:
-          ConfigError: if the method selects any number and none is asked for.
-          NonFiniteLossError: if the training loss leaves the finite numbers.
+          ConfigError: if the method needs a number of columns and none is given.
+          NonFiniteLossError: if the training loss becomes NaN or infinite.
         """
         self.check_number()
         with self.control.running():
@@ -212,45 +213,45 @@ class Plan:
         return self.select(trained, self.choose(trained))
 
     def check_first_scores(self, states: TrainState, rows: np.ndarray) -> None:
-        """ConfigError if a method from outside the library has scores that are not finite.
+        """Raises ConfigError if a method from outside the library has scores that are not finite.
 
-        A callback or the time may end a training early, so that scores have to be numbers from the
-        start; the tests of the library's methods see to that. A search, which trains seeds more
-        than once, is checked at its end alone.
+        A callback or a time limit may end training early, so scores must be finite from the start;
+        for the library's own methods the tests check this. A search, which trains seeds repeatedly,
+        is checked only at its end.
 
         Args:
-          states: before the first step.
+          states: the states before the first step.
           rows: the place of the seed of each state.
         """
         each_seed_once = np.array_equal(rows, np.arange(len(self.seeds)))
         if self.method.loss is None or self.structure.in_library or not each_seed_once:
             return
-        # The program that selects after training, too.
+        # The same arguments, and so the same compiled program, as after training.
         trained = Trained(states, {}, {})
         chosen = self._finished(trained, self.prepared.arrays, self._test_rows(), None)
         self._check_scores(np.asarray(chosen.scores), "before the first step")
 
     def _check_scores(self, scores: np.ndarray, when: str) -> None:
-        """ConfigError for scores ``(S, D)`` of columns that may be selected and are not finite."""
+        """Raises ConfigError for non-finite scores ``(S, D)`` of columns that may be selected."""
         bad = self.usable & ~np.isfinite(scores)
         if bad.any():
             value = scores[bad][0]
             raise ConfigError(
                 f"{self.method.name}: select gives {int(bad.any(axis=0).sum())} of "
-                f"{bad.shape[1]} columns the score {value} {when}; give each a finite number, "
-                "larger for what matters more"
+                f"{bad.shape[1]} columns the score {value} {when}; scores must be finite, and "
+                "larger for more important columns"
             )
 
     def check_number(self) -> None:
-        """ConfigError if the method selects any number and none is asked for."""
+        """Raises ConfigError if the method needs a number of columns and none is given."""
         if not self.sizes and not self.method.about.gates:
             name = self.method.name
             raise ConfigError(
-                f"{name} selects any number; give num_features, as in num_features=10"
+                f"{name} can select any number of columns; give num_features, as in num_features=10"
             )
 
     def select(self, trained: Trained, chosen: Chosen) -> list[FitResult]:
-        """The results of a training, in the order of ``sizes``."""
+        """The results of a training, one per number in ``sizes``."""
         sizes = self.sizes or (own_number(np.asarray(chosen.gates)),)
         return [self._result(trained, chosen, k, None) for k in sizes]
 
@@ -268,17 +269,17 @@ class Plan:
 
     @property
     def usable(self) -> np.ndarray:
-        """``(S, D)`` bool, columns that may be selected, or ``(S, G)`` groups."""
+        """``(S, D)`` bool, the columns that may be selected, or ``(S, G)`` groups."""
         return any_column(self.prepared.feature_mask, self.spec.groups)
 
     @functools.cached_property
     def _data_crc32(self) -> int:
-        # Once: a search makes an identity for each of its rounds.
+        # Computed once, because a search needs the identity in each of its rounds.
         rows = self.prepared.arrays.train.x
         return _crc32((self.prepared.arrays, content_of(rows)))
 
     def _identity(self, rows: np.ndarray, hyper: Mapping[str, Sequence[float]] = {}) -> Identity:
-        """What makes a run the same run: a checkpoint of another one must not be continued."""
+        """The identity of a run; a checkpoint of a run with another identity is not resumed."""
         settings = {name: repr(value) for name, value in described_settings(self.method).items()}
         spec = self.spec._asdict()
         code = {"code": fingerprint(self.method), "task_code": spec.pop("task_code")}
@@ -346,24 +347,24 @@ class Plan:
 def _crc32(tree: Any) -> int:
     checksum = 0
     for leaf in jax.tree.leaves(tree):
-        # As bytes, which arrays of every type have.
+        # Bytes, because not every dtype supports the buffer protocol.
         content = np.ascontiguousarray(leaf).reshape(-1).view(np.uint8)
         checksum = zlib.crc32(content.data, checksum)
     return checksum
 
 
 def own_number(gates: np.ndarray) -> int:
-    """How many columns ``(S, D)`` gates in [0, 1] leave open, by a majority of the seeds."""
+    """The number of columns, at least 1, that ``(S, D)`` gates leave open in most of the seeds."""
     return max(int(((gates >= 0.5).mean(axis=0) >= MAJORITY).sum()), 1)
 
 
 def _warn_of_equal(scores: np.ndarray, usable: np.ndarray, method: Method) -> None:
-    """Says so where a selection goes by position alone."""
+    """Warns if all scores of a seed are equal, so that columns are selected by position."""
     for of_seed, mask in zip(scores, usable, strict=True):
         candidates = of_seed[mask]
         if len(candidates) > 1 and (candidates == candidates[0]).all():
             warnings.warn(
-                f"{method.name} gives all columns the same score, so the selection goes by their "
+                f"{method.name} gives all columns the same score, so they are selected by their "
                 "position; train longer, or check the method with fsjax.testing.check_method",
                 stacklevel=4,
             )

@@ -1,4 +1,4 @@
-"""From a method, data and options to a :class:`~fsjax.engine.planned.Plan`: all checks of a run."""
+"""All checks of a run: a method, data and options become a :class:`~fsjax.engine.planned.Plan`."""
 
 from __future__ import annotations
 
@@ -96,10 +96,13 @@ def planned_run(
 
 
 def _groups(method: Method, options: DataOptions, dataset: Dataset) -> tuple[int, ...] | None:
-    """The group of each column, for a method that selects groups; ConfigError for others."""
+    """The group of each column; ConfigError if the method cannot select groups."""
     groups = check_groups(options.groups, dataset.num_features)
     if groups is not None and not method.about.takes_groups:
-        raise ConfigError(f"{method.name} chooses single columns, not groups of them")
+        raise ConfigError(
+            f"{method.name} selects single columns, not groups; leave groups out, or choose "
+            "another method"
+        )
     return groups
 
 
@@ -109,16 +112,16 @@ def _check_early_stopping(epochs: int | None, prepared: Prepared) -> None:
     check_whole("early_stopping", epochs)
     if not len(prepared.splits[0].valid):
         raise ConfigError(
-            "early_stopping looks at the validation loss, but there are no validation rows; "
-            "choose a split that has some (valid_fraction=0.1), or leave it out"
+            "early_stopping needs the validation loss, but there are no validation rows; choose a "
+            "split that has some (valid_fraction=0.1), or leave early_stopping out"
         )
 
 
 def to_dataset(data: Data, task: str) -> Dataset:
-    """What users give as data, as a data set.
+    """Converts the data of a call to a data set.
 
     Raises:
-      ConfigError: for anything but a data set or a pair.
+      ConfigError: for anything but a data set or a pair ``(X, y)``.
     """
     if isinstance(data, Dataset):
         return data
@@ -139,14 +142,16 @@ def _check_method(method: Method) -> None:
         method if isinstance(method, str) else type(method).__name__
     )
     raise ConfigError(
-        f"{name} is not a method; fsjax.fit takes a method such as fsjax.methods.ip_cae(10), and "
-        "then the data. Estimators of fsjax.estimators have a fit of their own"
+        f"{name} is not a method; give fsjax.fit a method, such as fsjax.methods.ip_cae(10), and "
+        "then the data. Estimators of fsjax.estimators have their own fit"
     )
 
 
 def task_of(method: Method, task: str | Task | None) -> str:
-    """The name of the task that is meant, by default the method's first; ConfigError for one it is
-    not for.
+    """The name of the task, by default the method's first.
+
+    Raises:
+      ConfigError: for a task that the method does not support.
     """
     tasks = method.about.tasks
     if task is None:
@@ -155,7 +160,7 @@ def task_of(method: Method, task: str | Task | None) -> str:
     if resembled(name) not in tasks:
         raise ConfigError(
             f"{method.name} is for the task {' or '.join(tasks)}, not for {_with_likeness(name)}; "
-            "labels may still be in the data"
+            "the data may still have labels"
         )
     return name
 
@@ -168,41 +173,44 @@ def _with_likeness(name: str) -> str:
 def _start(
     result: FitResult | None, structure: Structure | Fixed, spec: Spec, seeds: Sequence[int]
 ) -> TrainState | None:
-    """The states of an earlier result; ConfigError where they do not fit."""
+    """The states of an earlier result to start from; ConfigError if they do not fit this run."""
     if result is None:
         return None
     if not isinstance(result, FitResult):
         raise ConfigError(f"start is of the type {type(result).__name__}; give a FitResult")
     if structure_of(result.method)[0] != structure:
         raise ConfigError(
-            f"start is a result of {result.method.name} with other settings; start from one of "
-            "the same method, of which only float arguments differ"
+            f"start is a result of {result.method.name} with other settings; give a result of the "
+            "same method that differs only in float arguments"
         )
-    theirs = result.states.spec
+    start_spec = result.states.spec
     for name in ("num_columns", "num_outputs", "task"):
-        if getattr(theirs, name) != getattr(spec, name):
+        if getattr(start_spec, name) != getattr(spec, name):
             raise ConfigError(
-                f"start has {name}={getattr(theirs, name)!r}, not {getattr(spec, name)!r}"
+                f"start has {name}={getattr(start_spec, name)!r}, but this run has "
+                f"{getattr(spec, name)!r}; they must be equal"
             )
     if len(result.seeds) != len(seeds):
-        raise ConfigError(f"start has {len(result.seeds)} seeds, not {len(seeds)}")
+        raise ConfigError(
+            f"start has {len(result.seeds)} seeds, but this run has {len(seeds)}; give as many"
+        )
     return result.states
 
 
 def _check_sparse(method: Method, dataset: Dataset) -> None:
-    """ConfigError for a table without a whole dense form and a method that needs one."""
+    """Raises ConfigError if the method needs the whole table and it is only read in batches."""
     table = dataset.table
     if table.batches_only and not method.about.sparse:
         raise ConfigError(
-            f"{method.name} looks at the whole table at once, so that {table.batches_only}"
+            f"{method.name} looks at the whole table at once, so {table.batches_only}"
         )
     if table.sparse:
-        # About what the statistics of the columns take.
+        # The statistics of the columns take about as much memory as 8 dense rows.
         _check_rows(8, dataset.num_features, "")
 
 
 def _check_rows(rows: int, columns: int, what: str) -> None:
-    """ConfigError for a batch that the memory does not hold as dense rows."""
+    """Raises ConfigError for a batch that does not fit into memory as dense rows."""
     try:
         check_size((rows, columns), np.dtype(np.float32))
     except DataError as error:
@@ -212,13 +220,13 @@ def _check_rows(rows: int, columns: int, what: str) -> None:
 
 
 def _seed_axis(seed_axis: str, dataset: Dataset, num_seeds: int, batch_devices: int) -> str:
-    """The axis of the seeds, which take turns where batches are read from disk."""
+    """How the seeds run; they take turns if batches are read from disk."""
     if not dataset.table.on_disk:
         return choose_seed_axis(seed_axis, num_seeds, batch_devices)
     if batch_devices > 1 or jax.process_count() > 1:
         raise ConfigError(
-            f"{dataset.name} is read from disk, for one device; leave out batch_devices and "
-            "--distributed, or read the table with data.dense=true"
+            f"{dataset.name} is read from disk, which only one device can do; leave out "
+            "batch_devices and --distributed, or read the table with data.dense=true"
         )
     if seed_axis not in ("auto", "map"):
         raise ConfigError(
@@ -233,7 +241,7 @@ def _best_by(method: Method, best_by: str | None, task: str, dataset: Dataset) -
         return "loss" if callable(method.keep) else method.keep
     check_choice("best_by", best_by, BEST_BY)
     if callable(method.keep):
-        raise ConfigError(f"{method.name} keeps an epoch of its own choice; leave best_by out")
+        raise ConfigError(f"{method.name} chooses the best epoch itself; leave best_by out")
     entry = TABLE[task]
     if best_by == "accuracy" and best_by not in entry.best_by:
         raise ConfigError(f"best_by='accuracy' needs classes, but the task is {task}; use 'loss'")
@@ -246,7 +254,7 @@ def _best_by(method: Method, best_by: str | None, task: str, dataset: Dataset) -
 def _sizes(
     method: Method, num_features: int | Sequence[int] | None, dataset: Dataset, groups: Any
 ) -> tuple[int, ...]:
-    """The numbers of columns; where the method was made for another number it is refused."""
+    """The numbers of columns; ConfigError if the method was built for another number."""
     default_size = method.about.num_features
     subject, sizes = (
         f"num_features={num_features!r}",
@@ -262,10 +270,12 @@ def _sizes(
     for k in sizes:
         check_num_features(k, dataset.num_features)
         if groups is not None and k > max(groups) + 1:
-            raise ConfigError(f"num_features={k} but there are {max(groups) + 1} groups")
+            raise ConfigError(
+                f"num_features={k} but there are {max(groups) + 1} groups; choose at most that many"
+            )
     if default_size is not None and default_size not in sizes:
         raise ConfigError(
-            f"{subject} but the method was made for {default_size}; "
-            f"pass num_features to fsjax.methods.{method.name} only"
+            f"{subject} but the method was made for {default_size}; give num_features only to "
+            f"fsjax.methods.{method.name}"
         )
     return tuple(int(k) for k in sizes)

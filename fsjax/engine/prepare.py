@@ -1,4 +1,4 @@
-"""From a data set to scaled arrays: split, scale, and find the columns that may be selected."""
+"""Preparation of the data: checks, splits, scaling, and the columns that may be selected."""
 
 from __future__ import annotations
 
@@ -34,18 +34,20 @@ from fsjax.tasks import TABLE
 
 
 class Prepared(NamedTuple):
-    """What the engine trains and tests on.
+    """The rows on which the engine trains and tests.
+
+    Rows of a sparse table stay sparse, and rows of a table on disk stay there.
 
     Attributes:
-      arrays: scaled training and validation rows as NumPy arrays, and test rows where they are
-        recorded; with a leading seed axis where each seed has its own.
-      x_test, y_test: scaled test rows and labels, one for each seed (the same objects where the
-        split is shared). Rows of a sparse table stay sparse everywhere, those of one on disk there.
+      arrays: scaled training and validation rows as NumPy arrays, and test rows if they are
+        recorded; with a leading seed axis if each seed has its own rows.
+      x_test, y_test: scaled test rows and labels of each seed (the same objects if the split is
+        shared).
       feature_mask: ``(S, D)`` bool, false for columns that are constant in the training rows.
       splits: the split of each seed.
       scalers: the scaler of each seed.
-      num_rows: training rows, without those that only fill up.
-      num_outputs: classes, columns or targets.
+      num_rows: number of training rows, without padding.
+      num_outputs: number of classes, columns or targets.
     """
 
     arrays: Arrays[HostRows]
@@ -59,7 +61,7 @@ class Prepared(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """The rows of a seed: training, validation and test, and what belongs to them."""
+    """The training, validation and test rows of one seed, with its mask, split and scaler."""
 
     train: HostRows
     valid: HostRows
@@ -72,12 +74,12 @@ class _Part(NamedTuple):
 def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: DataOptions) -> Prepared:
     """Checks, splits and scales a data set.
 
-    Scalers are fitted on the training rows; ``paper`` also on the validation rows where the
-    published protocol did so. Each of the seeds gets its own split if ``split_per_seed``.
+    Scalers are fitted on the training rows; ``paper`` also uses the validation rows if the
+    published protocol did. Each seed gets its own split if ``split_per_seed`` is true.
 
     Raises:
       DataError: for data that cannot be used.
-      ConfigError: for settings that do not fit them.
+      ConfigError: for settings that do not fit the data.
     """
     check_features(dataset.X, dataset.feature_names, dataset.name)
     dataset = check_task(dataset, task)
@@ -90,8 +92,8 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: DataOpti
     separate = len({id(part.train.x) for part in parts}) > 1
     if separate and dataset.table.on_disk:
         raise ConfigError(
-            f"{dataset.name} is read from disk, where all seeds share one split; leave "
-            "split_per_seed and splits of each seed out, or read it with data.dense=true"
+            f"{dataset.name} is read from disk, where all seeds must share one split; give neither "
+            "split_per_seed nor a split per seed, or read the table with data.dense=true"
         )
     arrays = [_filled(part, options.record_test) for part in (parts if separate else parts[:1])]
     return Prepared(
@@ -107,7 +109,7 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: DataOpti
 
 
 def _filled(part: _Part, record_test: bool) -> Arrays[HostRows]:
-    """The rows of a part with those that fill up; without test rows unless they are recorded."""
+    """The padded rows of a seed, without test rows unless they are recorded."""
     x, y, weight = part.test
     test = part.test if record_test else Rows(without_rows(x), y[:0], weight[:0])
 
@@ -118,7 +120,7 @@ def _filled(part: _Part, record_test: bool) -> Arrays[HostRows]:
 
 
 def check_seeds(seeds: Sequence[int]) -> None:
-    """Raises ConfigError unless these are distinct whole numbers that PRNG keys can take."""
+    """Raises ConfigError unless the seeds are distinct whole numbers from 0 to 2**32 - 1."""
     if not isinstance(seeds, Sequence | np.ndarray) or isinstance(seeds, str):
         raise ConfigError(f"seeds={seeds!r}; give several whole numbers, such as range(3)")
     if len(seeds) == 0:
@@ -127,7 +129,7 @@ def check_seeds(seeds: Sequence[int]) -> None:
         if check_whole("a seed", seed, least=0) >= 2**32:
             raise ConfigError(f"a seed is {seed}; choose whole numbers below 2**32")
     if len(set(seeds)) < len(seeds):
-        raise ConfigError(f"seeds={tuple(seeds)} repeats a seed; each should be given once")
+        raise ConfigError(f"seeds={tuple(seeds)} repeats a seed; give each seed once")
 
 
 def _splits(
@@ -153,7 +155,9 @@ def _splits(
     if len(splits) != len(seeds):
         raise ConfigError(f"{len(splits)} splits for {len(seeds)} seeds; give one for each")
     if len({tuple(map(len, of_seed)) for of_seed in splits}) > 1:
-        raise ConfigError("the splits of the seeds differ in size; make them equal")
+        raise ConfigError(
+            "the splits of the seeds differ in size; give all parts the same number of rows"
+        )
     return [_check_split(of_seed, dataset) for of_seed in splits]
 
 
@@ -164,7 +168,7 @@ def _parts(
     seeds: Sequence[int | None],
     options: DataOptions,
 ) -> list[_Part]:
-    """The rows of each seed, the same objects where seeds share them."""
+    """The rows of each seed, the same objects if seeds share them."""
     noisy = options.split_per_seed and options.noise_std
     parts: list[_Part] = []
     for row, (split, seed) in enumerate(zip(splits, seeds, strict=True)):
@@ -182,7 +186,11 @@ def _parts(
 
 
 def _check_split(split: Split, dataset: Dataset) -> Split:
-    """The split, unless its rows do not exist, are in two parts, or are missing."""
+    """Checks a split and returns it.
+
+    Raises:
+      ConfigError: if rows do not exist or are in two parts, or if there are no training rows.
+    """
     rows = np.concatenate([_row_numbers(getattr(split, name), name) for name in Split._fields])
     if not len(split.train):
         raise ConfigError("a split needs training rows; valid and test may be empty")
@@ -192,7 +200,7 @@ def _check_split(split: Split, dataset: Dataset) -> Split:
             f"{dataset.num_samples}; number them from 0"
         )
     if len(np.unique(rows)) < len(rows):
-        raise ConfigError("a split has a row twice; each belongs to one part")
+        raise ConfigError("a split has a row twice; put each row into one part only")
     return split
 
 
@@ -200,7 +208,7 @@ def _row_numbers(part: np.ndarray, name: str) -> np.ndarray:
     rows = as_array(part, f"the part {name!r} of a split")
     if rows.ndim == 1 and (rows.dtype.kind in "iu" or not rows.size):
         return rows.astype(np.int64)
-    advice = "np.flatnonzero gives those of a mask" if rows.dtype == bool else "number them from 0"
+    advice = "convert a mask by np.flatnonzero" if rows.dtype == bool else "number them from 0"
     raise ConfigError(
         f"the part {name!r} of a split has the type {rows.dtype} and the shape {rows.shape}; give "
         f"the numbers of its rows: {advice}"
@@ -208,7 +216,7 @@ def _row_numbers(part: np.ndarray, name: str) -> np.ndarray:
 
 
 def _check_columns(columns: np.ndarray, num_seeds: int, num_columns: int) -> np.ndarray:
-    """``(S, M)`` distinct columns for each seed; ConfigError for anything else."""
+    """Checks ``(S, M)`` distinct columns per seed; ConfigError for anything else."""
     chosen = as_array(columns, "columns")
     if (
         chosen.ndim != 2
@@ -217,21 +225,21 @@ def _check_columns(columns: np.ndarray, num_seeds: int, num_columns: int) -> np.
         or not chosen.size
     ):
         raise ConfigError(
-            f"columns has the shape {chosen.shape} and the type {chosen.dtype}; give numbers of "
-            f"columns for each of the {num_seeds} seeds, (seeds, columns)"
+            f"columns has the shape {chosen.shape} and the type {chosen.dtype}; give an integer "
+            f"array (seeds, columns) with the columns of each of the {num_seeds} seeds"
         )
     if chosen.min() < 0 or chosen.max() >= num_columns:
         raise ConfigError(
-            f"columns has numbers from {chosen.min()} to {chosen.max()}, but there are "
-            f"{num_columns} columns, numbered from 0"
+            f"columns has numbers from {chosen.min()} to {chosen.max()}, but X has {num_columns} "
+            f"columns; choose numbers from 0 to {num_columns - 1}"
         )
     if any(len(np.unique(row)) < len(row) for row in chosen):
-        raise ConfigError("columns has a column twice for a seed; give each once")
+        raise ConfigError("columns has a column twice for one seed; give each column once")
     return chosen
 
 
 def _only(part: _Part, columns: np.ndarray, zero_others: bool) -> _Part:
-    """The part with some columns alone."""
+    """The rows restricted to some columns."""
     kept = np.zeros(len(part.feature_mask), bool)
     kept[columns] = True
 
@@ -277,8 +285,8 @@ def _part(
         )
     if dataset.table.on_disk and (options.noise_std or options.columns is not None):
         raise ConfigError(
-            f"{dataset.name} is read from disk, so that noise_std and columns cannot change its "
-            "rows; leave them out, choose a method with input_noise, or read it with "
+            f"{dataset.name} is read from disk, where noise_std and columns are not supported; "
+            "leave them out, choose a method with input_noise, or read the table with "
             "data.dense=true"
         )
     if options.noise_std:
@@ -291,7 +299,7 @@ def _part(
         rng = np.random.default_rng(DEFAULT_SEED if seed is None else seed)
         noise = rng.standard_normal(train.x.shape, np.float32)
         train = train._replace(x=train.x + np.float32(options.noise_std) * noise)
-    # Test metrics weigh all rows alike.
+    # Test metrics weight all rows equally.
     test = test._replace(weight=np.ones_like(test.weight))
     return _Part(train, valid, test, feature_mask, split, scaler)
 
@@ -316,7 +324,8 @@ def _weights(sample_weight: np.ndarray | None, dataset: Dataset) -> np.ndarray |
         )
     if not (np.isfinite(weight).all() and (weight > 0).all()):
         raise ConfigError(
-            "sample_weight has values that are not above 0; drop these rows in place of that"
+            "sample_weight has values that are not finite numbers above 0; leave such rows out of "
+            "the data instead"
         )
     return weight
 
@@ -324,7 +333,7 @@ def _weights(sample_weight: np.ndarray | None, dataset: Dataset) -> np.ndarray |
 def _labels(dataset: Dataset, task: str) -> np.ndarray:
     entry = TABLE[task]
     if not entry.supervised:
-        # The targets are the inputs; labels, if there are any, play no part.
+        # The targets are the inputs; labels, if there are any, are not used.
         return np.zeros(dataset.num_samples, entry.dtype)
     if dataset.y is None:
         raise DataError(f"task={task} needs a target, but {dataset.name} has none")

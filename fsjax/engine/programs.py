@@ -1,8 +1,8 @@
-"""Compiled programs: found again by what they were compiled for, a bounded number of them kept.
+"""A cache of compiled programs that discards the least recently used.
 
-JAX keeps every program that it compiles. A process that fits tables of many shapes would run out
-of the memory mappings that Linux allows it, so the engine compiles ahead of time and lets go of
-the programs that were not used for longest.
+JAX keeps every program that it compiles. A process that fits tables of many shapes would run out of
+the memory mappings that Linux allows it, so the engine compiles ahead of time and keeps a bounded
+number of programs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fsjax.engine.compile_effort import ANY, options_for
 from fsjax.environment.garbage_collection import paused
 from fsjax.environment.jax_settings import own_settings, setting
 
-#: Programs that are kept, of some 350 mappings each.
+#: The number of programs to keep; each has some 350 memory mappings.
 CAPACITY = 32
 
 _kept: OrderedDict[Hashable, jax.stages.Compiled] = OrderedDict()
@@ -36,15 +36,15 @@ def program(
     donate: Sequence[int] = (),
     work: float = ANY,
 ) -> jax.stages.Compiled:
-    """The compiled form of ``function(*static, *args)`` for arguments like these.
+    """Compiles ``function(*static, *args)``, or returns the program from the cache.
 
     Args:
-      function: pure, of the static values and then of arrays.
+      function: a pure function of the static values and then of arrays.
       static: hashable values that the program depends on.
-      args: trees of arrays; another call may have others of the same shapes, types and devices.
-      donate: which of them may be overwritten.
-      work: what it will do in all its calls (:mod:`fsjax.engine.compile_effort`); for little of it
-        fast compilation counts.
+      args: trees of arrays; the program accepts others of the same shapes, types and devices.
+      donate: positions of the arguments whose memory may be reused.
+      work: the work of all its calls, which determines the compiler options
+        (:mod:`fsjax.engine.compile_effort`).
     """
     leaves, structure = jax.tree.flatten(args)
     options = options_for(work)
@@ -58,19 +58,19 @@ def program(
             _kept.move_to_end(key)
             return _kept[key]
 
-        # A function of its own, so that JAX forgets the program when it is dropped here.
+        # A new function per program, so that JAX releases the program when it is discarded here.
         def compiled(*arrays: Any) -> Any:
             return function(*static, *arrays)
 
         compiled.__name__ = function.__name__
         with paused():
             lowered = jax.jit(compiled, donate_argnums=tuple(donate)).lower(*args)
-            # XLA takes numbers, too.
+            # XLA also accepts numbers; only the type annotation of JAX does not.
             of_xla = None if options is None else cast("dict[str, str | bool]", options)
             _kept[key] = executable = lowered.compile(compiler_options=of_xla)
         if len(_kept) > CAPACITY:
             _kept.popitem(last=False)
-            # What a program holds refers to itself.
+            # A program is part of a reference cycle, which only the garbage collector frees.
             gc.collect()
         return executable
 
@@ -79,27 +79,27 @@ def program(
 def run(
     function: Callable[..., Any], static: Sequence[Hashable], args: Sequence[Any], **options: Any
 ) -> Any:
-    """Calls a :func:`program` at once."""
+    """Compiles a :func:`program`, or finds it in the cache, and calls it."""
     return program(function, static, args, **options)(*args)
 
 
 def output_structure(compiled: jax.stages.Compiled) -> Any:
     """The tree that a program returns, with a number in place of each array.
 
-    ``Compiled.out_info`` would ask for the layouts as well, which JAX does not have where Ctrl-C
-    came while it compiled: it swallows whatever is raised as it reads them.
+    ``Compiled.out_info`` also needs the layouts of the arrays. JAX swallows any exception that is
+    raised while it reads them, including Ctrl-C, and then has no layouts.
     """
     tree: Any = compiled.out_tree
     return jax.tree.unflatten(tree, range(tree.num_leaves))
 
 
 def num_programs() -> int:
-    """How many programs are kept."""
+    """The number of programs in the cache."""
     return len(_kept)
 
 
 def free() -> None:
-    """Lets go of all programs."""
+    """Discards all programs."""
     with _lock:
         _kept.clear()
         gc.collect()

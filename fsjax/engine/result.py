@@ -1,4 +1,4 @@
-"""What a fit returns."""
+"""``FitResult``, the result of a fit: the selection, its scores, and the trained networks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fsjax.tables.scaling import apply as apply_scaler
 from fsjax.tables.sparse_rows import ENTRIES_AT_ONCE
 from fsjax.tables.splits import Split
 
-#: Rows that are predicted at once.
+#: The smallest and the largest number of rows that are predicted at once.
 SMALLEST_BLOCK, LARGEST_BLOCK = 64, 4096
 
 
@@ -34,36 +34,37 @@ class FitResult:
     Attributes:
       method: the method that ran.
       dataset: name of the data set.
-      task: what the network was trained for.
+      task: the task for which the network was trained.
       num_features: K.
       seeds: the S seeds.
       selected: ``(S, K)`` int: distinct columns in order of importance.
       ranking: ``(S, D)`` int: all columns in order of importance, the method's own picks first.
       scores: ``(S, D)`` float: importance of every column at the best epoch.
-      gates: ``(S, D)`` float in [0, 1] of methods that open and close the inputs, else ``None``.
-      metrics: test metrics by name, ``(S,)`` each: ``embedded_accuracy`` (percent),
-        ``reconstruction_frobenius``, ``mse``, ``auc``, ``r2`` as the task has them, of the
-        jointly trained network with the discrete selection; ``unique_percentage`` of its picks.
+      gates: ``(S, D)`` float in [0, 1] for methods that open and close their inputs, else ``None``.
+      metrics: test metrics by name, ``(S,)`` each. Those of the jointly trained network with the
+        discrete selection depend on the task: ``embedded_accuracy`` (percent),
+        ``reconstruction_frobenius``, ``mse``, ``auc``, ``r2``. ``unique_percentage`` is that of
+        the method's picks.
       history: recorded values by ``split/metric`` name, ``(S, E)``. Networks with masks have
         ``train/sparsity``, in [0, 1], and ``train/topology_change``, the percentage of their
-        connections that were not there when the epoch began.
+        connections that are new in the epoch.
       best_epoch: ``(S,)`` int, the epoch (from 1) whose state was kept.
       cost: ``params`` (connections per seed), ``train_flops`` (per seed; both in the papers'
         sense, see ``fsjax.sparsity.cost``), ``train_seconds`` and ``compile_seconds`` (all
-        seeds together), ``trained_epochs`` (fewer than asked for in a resumed run); of a table on
-        disk ``wait_seconds``, in which the device had nothing to do for want of rows.
-      states: stacked train states ``(S, ...)`` of the kept epochs, without that of the optimiser.
+        seeds together), ``trained_epochs`` (in a resumed run only the new ones); for a table on
+        disk ``wait_seconds``, in which the device waited for rows.
+      states: stacked train states ``(S, ...)`` of the kept epochs, without the optimiser's.
       scalers: the scaler of each seed.
       splits: the rows of each seed.
-      constant_columns: number of columns that are constant in the training rows, a seed each.
+      constant_columns: ``(S,)`` int, the number of columns that are constant in the training rows.
       connection_epochs: epochs at which the connections of the inputs were counted; 0 is before
-        the first.
+        training.
       input_connections: ``(S, T, D)`` connections of every input neuron at these epochs, or
         ``None`` for methods without masks on their input layer.
-      unit_names: names of the D columns, or with groups of the groups; ``None`` without names.
-      judged_on: rows of a table on disk that the SVM and retrain protocols took as a sample, or
-        ``None`` where it was all of them.
-      runs: what the S runs are, ``'seed'`` or, of :func:`fsjax.fit_subsamples`, ``'half'``.
+      unit_names: names of the D columns, or of the groups; ``None`` without names.
+      judged_on: for a table on disk, the number of rows that the SVM and retrain protocols
+        sampled; ``None`` if they used all rows.
+      runs: what the S runs are: ``'seed'``, or ``'half'`` for :func:`fsjax.fit_subsamples`.
     """
 
     method: Method
@@ -103,35 +104,35 @@ class FitResult:
         return f"FitResult({', '.join(about)})"
 
     def select(self, num_features: int) -> np.ndarray:
-        """The best columns by score, for any number of them, without training again.
+        """Selects another number of columns, without training again.
 
         Args:
-          num_features: K, from 1 to D. Where the method has picks of its own, they come first.
+          num_features: K, from 1 to D. If the method has its own picks, they come first.
 
         Returns:
           ``(S, K)`` int, distinct columns in order of importance.
 
         Raises:
-          ConfigError: if there are not that many columns.
+          ConfigError: if K is not a whole number from 1 to D.
         """
         check_num_features(num_features, self.scores.shape[1])
         return self.ranking[:, :num_features]
 
     @property
     def selection_frequency(self) -> np.ndarray:
-        """``(D,)``: share of the seeds, in [0, 1], that selected each column."""
+        """``(D,)``, the share of the seeds, in [0, 1], that selected each column."""
         counts = np.bincount(self.selected.ravel(), minlength=self.scores.shape[1])
         return counts / len(self.seeds)
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each of the D columns, or groups, the most important first.
+        """A table with one row per column (or group), the most important first.
 
         Returns:
-          By number of the column: ``column`` (or ``group``), its name, ``x0``, ``x1``, ... where
-          there are none; ``rank``, from 1, by how many seeds selected it and then by the mean rank
-          of its scores; ``selection_frequency``, the share of the seeds, in [0, 1], that selected
-          it; ``score``, the mean over the seeds; ``gate``, the same, in [0, 1], of methods that
-          have gates.
+          A frame whose index is the number of the column, with these columns: ``column`` (or
+          ``group``), its name, by default ``x0``, ``x1``, ...; ``rank``, from 1, by how many seeds
+          selected it and then by the mean rank of its scores; ``selection_frequency``, the share
+          of the seeds, in [0, 1], that selected it; ``score``, the mean over the seeds; for methods
+          with gates also ``gate``, the mean over the seeds, in [0, 1].
         """
         units = self.scores.shape[1]
         names = self.unit_names or [f"x{number}" for number in range(units)]
@@ -148,7 +149,7 @@ class FitResult:
 
     @property
     def unit(self) -> str:
-        """What is chosen: ``'column'`` or ``'group'``."""
+        """The kind of unit that is selected: ``'column'`` or ``'group'``."""
         grouped = self.states is not None and self.states.spec.groups is not None
         return "group" if grouped else "column"
 
@@ -162,18 +163,18 @@ class FitResult:
           ``(S, N, C)``: class logits, reconstructions (scaled) or predictions.
 
         Raises:
-          DataError: if the number of columns differs, and for values that ``fit`` does not take:
-            missing or infinite ones, or beyond 1e18 once they are scaled.
-          ConfigError: for methods that predict nothing.
+          DataError: if the number of columns differs, and for values that ``fit`` refuses: missing
+            or infinite ones, and those beyond 1e18 after scaling.
+          ConfigError: for methods that do not predict.
         """
         if self.method.predict is None:
-            raise ConfigError(f"{self.method.name} selects columns and predicts nothing")
+            raise ConfigError(f"{self.method.name} only selects columns; it does not predict")
         x = numbers_of(x)
         columns = self.states.spec.num_columns
         if x.ndim != 2 or x.shape[1] != columns:
             raise DataError(f"X has shape {x.shape}; expected (N, {columns})")
         if x.shape[0]:
-            check_features(x, self._column_names, "X", "fill them as in the rows of fit")
+            check_features(x, self._column_names, "X", "impute them as in the rows of fit")
         if isinstance(x, np.ndarray):
             return self._predict_dense(x)
         size = max(ENTRIES_AT_ONCE // columns, SMALLEST_BLOCK)
@@ -189,13 +190,13 @@ class FitResult:
 
     @property
     def _column_names(self) -> tuple[str, ...] | None:
-        """The names of the columns, where there are names and they are not those of groups."""
+        """The names of the columns; ``None`` without names, or if they are names of groups."""
         return self.unit_names if self.states.spec.groups is None else None
 
     def _predict_rows(self, seed: int, x: np.ndarray) -> np.ndarray:
         """Outputs ``(N, C)`` of seed number ``seed`` for scaled rows.
 
-        Rows come in blocks of few different sizes, so that hardly any number of rows compiles.
+        Rows are padded to blocks of a few sizes, so that a new number of rows seldom compiles.
         """
         outputs = []
         for start in range(0, max(len(x), 1), LARGEST_BLOCK):
@@ -217,8 +218,7 @@ class FitResult:
           seed: one of ``seeds``; ``None`` takes the first.
 
         Returns:
-          ``(N, K)``, sparse if x is; with groups all columns of the K groups, in the order of the
-          groups.
+          ``(N, K)``, sparse if x is; with groups, all columns of the K groups in their order.
         """
         row = 0 if seed is None else self.seeds.index(seed)
         return numbers_of(x)[:, self.columns_of(self.selected[row])]
@@ -233,13 +233,13 @@ class FitResult:
 
 
 def kept_epochs(method: Method, states: TrainState) -> np.ndarray:
-    """``(S,)`` the epochs whose states were kept."""
+    """``(S,)`` int, the epochs whose states were kept."""
     best = keeps_snapshot(method, states.spec)
     return np.asarray(states.best.epoch if best else states.epoch)
 
 
 def counted_connections(states: TrainState) -> tuple[tuple[int, ...], np.ndarray | None]:
-    """T epochs, and ``(S, T, D)`` connections of the inputs at them; ``None`` where none counts."""
+    """T epochs, and the ``(S, T, D)`` connections of the inputs at them, or ``None``."""
     if isinstance(states.trace, tuple):
         return (), None
     epochs = tuple(epoch for epoch in CONNECTION_EPOCHS if epoch <= states.spec.num_epochs)

@@ -1,4 +1,4 @@
-"""The static facts of a run: how an epoch visits the rows, and what the run is trained for."""
+"""The :class:`fsjax.Spec` of a run: its shapes, its task, and the batches of an epoch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import filled_length
 from fsjax.tasks import COUPLED_BATCH, TABLE
 
-#: The most epochs, rows of a step and steps of an epoch: the device counts with 32 bits.
+#: The largest number of epochs, rows per step and steps per epoch: the device counts in int32.
 MOST = 2**31 - 1
 
 
@@ -29,7 +29,7 @@ def spec_of(
     """The :class:`fsjax.Spec` of a run on prepared rows.
 
     Raises:
-      ConfigError: for numbers that are not whole or out of range, and a loss that is not a
+      ConfigError: for numbers that are not whole or out of range, and for a loss that is not a
         function.
     """
     entry, rows = TABLE[task], prepared.num_rows
@@ -54,25 +54,25 @@ def spec_of(
 
 
 def batch_size_of(options: TrainOptions, task: str, rows: int) -> int | None:
-    """Rows of a step as they were asked for, or as suits the task; ``None`` takes all."""
+    """Rows per step as requested, or the default of the task; ``None`` takes all rows."""
     size, coupled = options.batch_size, TABLE[task].coupled
     if size == "auto":
         size = COUPLED_BATCH if coupled else 64
     if coupled and size is not None:
-        # All rows once, however often an epoch visits them: copies would be at risk twice.
+        # At most all rows: if a batch held a row twice, the row would be in the risk set twice.
         return min(check_whole("batch_size", size), rows)
     return size
 
 
 def _batches(rows: int, batch_size: int | None, min_steps: int, drop_last: bool) -> dict[str, int]:
-    """The fields of the spec that say how an epoch visits so many rows."""
+    """The fields of the spec that describe how an epoch visits the rows."""
     filled = filled_length(rows)
     min_steps = check_whole("min_steps_per_epoch", min_steps, most=MOST)
     batch_size = rows if batch_size is None else check_whole("batch_size", batch_size, most=MOST)
     repeats = max(1, math.ceil(min_steps * batch_size / rows)) if min_steps > 1 else 1
     full, rest = divmod(rows * repeats, batch_size)
     if not full:
-        # One batch of all rows, those that fill up among them.
+        # One batch of all rows, including padding.
         batch_size = filled * repeats
     elif batch_size == rows and repeats == 1:
         batch_size = filled

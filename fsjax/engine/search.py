@@ -1,7 +1,7 @@
-"""Exactly K open gates for every seed: trains with several strengths, each seed its own.
+"""The search for exactly K open gates: each seed trains with several regularization strengths.
 
-All trainings of a round run in one compiled program, since the strength is traced. What one K has
-tried serves every other K of the same seed.
+All trainings of a round run in one compiled program, because the strength is traced. A training
+that was made for one K is reused for every other K of the same seed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fsjax.engine.search_steps import HIGHEST, LOWEST, misses, next_strengths, t
 from fsjax.engine.seeds import take_rows
 from fsjax.engine.train import Trained
 
-#: Most strengths that are tried for one K and seed.
+#: The largest number of strengths that are tried for one K and seed.
 MAX_STEPS = 12
 
 #: A mask has converged if at most this share of its gates is undecided (BinMask, section 4.1).
@@ -26,13 +26,13 @@ MOST_UNDECIDED = 0.2
 
 
 class Found(NamedTuple):
-    """What the search for one K found, ``(S,)`` each.
+    """The outcome of the search for one K, ``(S,)`` each.
 
     Attributes:
       strength: the strength of the training that was kept.
-      threshold: gates that reach it are open.
-      steps: trainings that this K looked at, until the one that was kept.
-      trainings: different trainings of the seed, for all K together.
+      threshold: gates of at least this value are open.
+      steps: trainings that the search for this K examined.
+      trainings: different trainings of the seed, over all K.
     """
 
     strength: np.ndarray
@@ -41,16 +41,16 @@ class Found(NamedTuple):
     trainings: np.ndarray
 
     def metrics(self, closed: np.ndarray, k: int, parameter: str) -> dict[str, np.ndarray]:
-        """As test metrics of a run.
+        """The outcome as test metrics of a run.
 
         Args:
-          closed: ``(S, D)`` gates of the kept states, once those below the threshold are closed.
-          k: how many were to stay open.
+          closed: ``(S, D)`` gates of the kept states after those below the threshold were closed.
+          k: the number of gates that should be open.
           parameter: name of the strength.
 
         Returns:
-          ``(S,)`` by name; ``exact_selection`` is 100 where exactly k gates are open, at a
-          threshold that cuts none that has converged, and else 0.
+          ``(S,)`` by name; ``exact_selection`` is 100 if exactly k gates are open and the threshold
+          is in [0.2, 0.8], where it closes no converged gate, else 0.
         """
         inside = (self.threshold >= LOWEST) & (self.threshold <= HIGHEST)
         return {
@@ -67,9 +67,10 @@ def gate_metrics(gates: np.ndarray) -> dict[str, np.ndarray]:
       gates: ``(S, D)`` in [0, 1].
 
     Returns:
-      ``(S,)`` by name: ``undecided_percentage`` of all gates, within [0.15, 0.85];
-      ``undecided_open_percentage``, the same of those above 0.15, as on wide data nearly all are
-      closed; ``mask_converged``, 100 where at most 20 % of all gates are undecided, else 0.
+      ``(S,)`` by name: ``undecided_percentage``, the percentage of all gates in [0.15, 0.85];
+      ``undecided_open_percentage``, the same among the gates of at least 0.15, because on wide data
+      nearly all are closed; ``mask_converged``, 100 if at most 20 % of all gates are undecided,
+      else 0.
     """
     undecided = (gates >= 0.15) & (gates <= 0.85)
     opened = np.sum(gates >= 0.15, axis=1)
@@ -82,14 +83,14 @@ def gate_metrics(gates: np.ndarray) -> dict[str, np.ndarray]:
 
 
 class _Training(NamedTuple):
-    """One training: its gates ``(D,)``, and where it is."""
+    """One training: its gates ``(D,)``, its round, and its row in the round."""
 
     gates: np.ndarray
     round: Trained
     row: int
 
 
-#: What to try next, given the gates by strength of what was tried, for K open ones.
+#: ``(gates by strength, K) -> strengths to try next``.
 _Next = Callable[[Mapping[float, np.ndarray], int], list[float]]
 
 
@@ -102,14 +103,19 @@ def search_strengths(
 ) -> list[tuple[Trained, Found]]:
     """Trains until every seed has exactly K open gates, for each K of ``sizes``.
 
-    The first strength is ``start``; ``train(strengths, rows=, idle=, folder=)`` is ``Plan.train``,
-    and gives the gates ``(R, D)`` of its rows as well. No training begins once it is ``stopped``.
+    Args:
+      num_seeds: S.
+      sizes: the numbers K of gates.
+      start: the first strength.
+      train: ``(strengths, rows=, idle=, folder=) -> (trained, gates (R, D))``; the arguments are
+        those of ``Plan.train``.
+      stopped: whether to end the search before the next round.
 
     Returns:
-      For each K the trainings that were kept, and what was found. Where no strength gives exactly
-      K the nearest is kept.
+      For each K the trainings that were kept, and the outcome. If no strength gives exactly K, the
+      nearest training is kept.
     """
-    # On a CPU several strengths at once would take as long as one after another.
+    # On a CPU, several strengths at once would take as long as one after another.
     width = 1 if jax.default_backend() == "cpu" else 4
     following = functools.partial(next_strengths, start=start, width=width)
     known: list[dict[float, _Training]] = [{} for _ in range(num_seeds)]
@@ -132,14 +138,14 @@ def search_strengths(
 
 
 def _slots(wanted: list[list[float]], width: int) -> list[tuple[int, float | None]]:
-    """Seed and strength of every row of a round; rows without a strength only fill up."""
+    """Seed and strength of each row of a round; rows without a strength are padding."""
     slots = [
         (seed, strength)
         for seed, strengths in enumerate(wanted)
         for strength in [*strengths, *[None] * (width - len(strengths))]
     ]
     slots.sort(key=lambda slot: slot[1] is None)
-    # Devices take contiguous parts: each gets as many rows that train.
+    # Devices take contiguous parts; deal the rows so that each device trains as many as the others.
     devices = jax.device_count()
     return [slot for device in range(devices) for slot in slots[device::devices]]
 
@@ -147,7 +153,7 @@ def _slots(wanted: list[list[float]], width: int) -> list[tuple[int, float | Non
 def _sequence(
     known: dict[float, _Training], k: int, following: _Next
 ) -> tuple[dict[float, np.ndarray], list[float]]:
-    """What k alone would have tried of the known trainings, and what it lacks next."""
+    """The trainings that a search for k alone would have used, and the strengths it needs next."""
     tried: dict[float, np.ndarray] = {}
     while len(tried) < MAX_STEPS:
         strengths = following(tried, k)
@@ -159,7 +165,7 @@ def _sequence(
 
 
 def _wanted(known: dict[float, _Training], sizes: Sequence[int], following: _Next) -> list[float]:
-    """The strengths that a seed should be trained with next."""
+    """The strengths to train a seed with next, for all sizes."""
     lacking = [_sequence(known, k, following)[1] for k in sizes]
     return list(dict.fromkeys(itertools.chain.from_iterable(lacking)))
 
@@ -170,8 +176,10 @@ def _kept(
     outcomes, chosen = [], []
     for of_seed in known:
         tried, _ = _sequence(of_seed, k, following)
-        off = {s: (threshold_for(gates, k) is None, misses(gates, k)) for s, gates in tried.items()}
-        strength = min(tried, key=off.__getitem__)
+        distance = {
+            s: (threshold_for(gates, k) is None, misses(gates, k)) for s, gates in tried.items()
+        }
+        strength = min(tried, key=distance.__getitem__)
         threshold = threshold_for(tried[strength], k)
         if threshold is None:
             threshold = float(np.sort(tried[strength])[::-1][k - 1])

@@ -1,8 +1,9 @@
-"""Which strengths to try so that exactly K gates stay open (BinMask, section 3.2): pure decisions.
+"""The choice of strengths in the search for exactly K open gates (BinMask, section 3.2).
 
 The paper searches exponentially for a strength and a threshold in [0.2, 0.8] that leave K gates
-open. The number of open gates falls about as a power of the strength, so here each step goes where
-that power says, by at least a factor of 2 while only one side is known.
+open. The number of open gates falls approximately as a power of the strength. Each step here
+extrapolates or interpolates by that power law, and by at least a factor of 2 while there is no
+bracket.
 """
 
 from __future__ import annotations
@@ -12,29 +13,26 @@ from collections.abc import Mapping
 
 import numpy as np
 
-#: A gate is undecided between these values, so a threshold there cuts nothing that has converged.
+#: Gates between these values are undecided, so a threshold in this range closes no converged gate.
 LOWEST, HIGHEST = 0.2, 0.8
 
-#: Of the strength, from one trial to the next while no bracket is known: at least and at most.
+#: The smallest and largest factor between successive strengths while there is no bracket.
 FACTOR, LARGEST_FACTOR = 2.0, 8.0
 
-#: Minus the power of the strength by which the number of open gates falls, before it is measured
+#: The number of open gates is assumed to fall as ``strength ** -POWER`` until it is measured
 #: (0.6 with BinMask on ISOLET and PCMAC).
 POWER = 0.6
 
-#: Strengths that are closer than this share are not told apart.
+#: A bracket with a smaller ratio of its strengths is not divided further.
 CLOSEST = 1.005
 
 
 def threshold_for(gates: np.ndarray, k: int) -> float | None:
-    """A threshold in [0.2, 0.8] that exactly k gates reach.
+    """The largest threshold in [0.2, 0.8] that exactly k gates reach, or ``None``.
 
     Args:
       gates: ``(D,)`` in [0, 1].
       k: from 1 to D.
-
-    Returns:
-      The largest one, or ``None`` where there is none.
     """
     ordered = np.sort(np.asarray(gates))[::-1]
     last, next_one = float(ordered[k - 1]), float(ordered[k]) if k < len(ordered) else -1.0
@@ -44,22 +42,23 @@ def threshold_for(gates: np.ndarray, k: int) -> float | None:
 
 
 def too_many(gates: np.ndarray, k: int) -> bool:
-    """Whether more than k gates are open, so that the strength has to rise.
+    """Whether more than k gates are open, so that the strength must rise.
 
-    For gates without a :func:`threshold_for` k: between equal gates the nearer side decides.
+    It is for gates without a :func:`threshold_for` k. If equal gates are the reason, the number of
+    open gates that is nearer to k decides.
     """
     most, fewest = _open(gates)
     return most >= k and (fewest > k or most - k >= k - fewest)
 
 
 def misses(gates: np.ndarray, k: int) -> int:
-    """By how many gates the thresholds of [0.2, 0.8] miss k, at least 0."""
+    """By how many gates the thresholds in [0.2, 0.8] miss k; 0 if one gives k."""
     most, fewest = _open(gates)
     return max(k - most, fewest - k, 0)
 
 
 def _open(gates: np.ndarray) -> tuple[int, int]:
-    """How many gates the thresholds of [0.2, 0.8] leave open: at most and at least."""
+    """The largest and the smallest number of open gates over the thresholds in [0.2, 0.8]."""
     return int(np.sum(gates >= LOWEST)), int(np.sum(gates >= HIGHEST))
 
 
@@ -69,14 +68,14 @@ def next_strengths(
     """The strengths to try next.
 
     Args:
-      tried: gates by strength.
-      k: how many shall stay open.
+      tried: the gates ``(D,)`` by strength.
+      k: the number of gates that should be open.
       start: the first strength to try, above 0.
-      width: how many to try at once.
+      width: the number of strengths to try at once.
 
     Returns:
-      As many strengths as ``width``, the likeliest first; none when one of ``tried`` is right or
-      nothing is left between two that are not.
+      As many strengths as ``width``, the likeliest first; an empty list if one of ``tried`` is
+      right or the bracket is too narrow to divide.
     """
     if any(threshold_for(gates, k) is not None for gates in tried.values()):
         return []
@@ -90,10 +89,10 @@ def next_strengths(
 
 
 def _beyond(tried: Mapping[float, np.ndarray], k: int, width: int, *, rising: bool) -> list[float]:
-    """Strengths on the side where none was tried yet."""
+    """Strengths beyond those tried, on the side that still lacks a bound."""
     outermost = sorted(tried, reverse=rising)[:2]
-    # The gates that must change sides for a threshold to fit, and no more: far beyond that, all
-    # gates may close at once and the training not recover.
+    # Aim at the strength where just enough gates change sides for a threshold to fit. Far beyond
+    # it, all gates may close at once, and training does not recover.
     edge = HIGHEST if rising else LOWEST
     counts, power = [_count(tried[strength], edge) for strength in outermost], POWER
     if len(outermost) == 2:
@@ -107,7 +106,7 @@ def _beyond(tried: Mapping[float, np.ndarray], k: int, width: int, *, rising: bo
 def _between(
     tried: Mapping[float, np.ndarray], low: float, high: float, k: int, width: int
 ) -> list[float]:
-    """Strengths inside a bracket; none where nothing is left in it."""
+    """Strengths inside a bracket; none if it is too narrow to divide."""
     if high / low < CLOSEST:
         return []
     shares = [step / (width + 1) for step in range(1, width + 1)]
@@ -117,12 +116,12 @@ def _between(
 
 
 def _around(width: int) -> list[int]:
-    """0, 1, -1, 2, -2, ...: larger first, as fewer columns are wanted as a rule."""
+    """0, 1, -1, 2, -2, ...: larger strengths first, because fewer columns are usually wanted."""
     return [(step + 1) // 2 * (1 if step % 2 else -1) for step in range(width)]
 
 
 def _share(gates_low: np.ndarray, gates_high: np.ndarray, k: int) -> float:
-    """Where between two strengths k gates should be open, on a log-log scale."""
+    """The position in a bracket, in [0.15, 0.85], where k gates should be open (log-log scale)."""
     count_low, count_high = (math.log(_count(gates)) for gates in (gates_low, gates_high))
     if count_low <= count_high:
         return 0.5
@@ -130,5 +129,5 @@ def _share(gates_low: np.ndarray, gates_high: np.ndarray, k: int) -> float:
 
 
 def _count(gates: np.ndarray, threshold: float = 0.5) -> float:
-    """Open gates; a half where there is none, for its logarithm."""
+    """The number of open gates, at least 0.5 so that it has a logarithm."""
     return max(float(np.sum(gates >= threshold)), 0.5)

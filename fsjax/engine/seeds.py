@@ -1,8 +1,8 @@
-"""Many runs in one compiled program: their axis as ``vmap``, ``map`` or ``shard``.
+"""Many seeds in one compiled program, by ``vmap``, ``map`` or ``shard``.
 
-The functions here are compiled for a structure (:mod:`fsjax.registry`) and not for a method: each
-seed has its own values of the float arguments, from which its method is built inside the program.
-``states`` are stacked over S seeds, ``(S, ...)``; ``arrays`` are shared by all, or stacked as well.
+The functions here are compiled for the structure of a method (:mod:`fsjax.registry`). Each seed has
+its own values of the float arguments, from which its method is built inside the program. ``states``
+are stacked over S seeds, ``(S, ...)``; ``arrays`` are shared by all seeds, or stacked too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fsjax.tables.stored_rows import StoredRows
 
 
 def take_rows(tree: PyTree, rows: np.ndarray) -> PyTree:
-    """Rows of stacked arrays, possibly repeated, on the host: nothing is compiled."""
+    """Takes rows of stacked arrays, possibly repeated, on the host, where nothing is compiled."""
     return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], tree)
 
 
@@ -41,9 +41,9 @@ def has_own_rows(arrays: Arrays[Rows[AnyArray | SparseRows | StoredRows, AnyArra
 def _one_after_another(
     function: Callable[..., Any], own_rows: bool, data: PyTree, *of_seeds: PyTree
 ) -> Any:
-    """``function(data, *row)`` per row of ``of_seeds``; each row may have data of its own.
+    """Maps ``function(data, *row)`` over the rows of ``of_seeds``, possibly with data per row.
 
-    The bits of a seed are the same whether it runs alone or with others.
+    The result of a seed is bitwise the same whether it runs alone or with others.
     """
     if own_rows:
         return jax.lax.map(lambda row: function(*row), (data, *of_seeds))
@@ -58,13 +58,15 @@ def init_seeds(
     mask: Array,
     arrays: Arrays[DeviceRows],
 ) -> TrainState:
-    """Stacked initial states ``(S, ...)``.
+    """Creates the stacked initial states ``(S, ...)``.
 
     Args:
+      structure: the structure of the method.
+      spec: static facts about the run.
       seeds: ``(S,)`` uint32.
       hyper: values of the traced arguments, ``(S,)`` by name.
       mask: ``(S, D)`` bool, the columns that may be selected, or ``(S, G)`` groups.
-      arrays: the rows, of which those of training are looked at.
+      arrays: the rows; only those for training are used.
     """
 
     def init(
@@ -85,14 +87,19 @@ def train_seeds(
     arrays: Arrays[MemoryRows],
     num_epochs: Array,
 ) -> tuple[TrainState, dict[str, Array], Array]:
-    """:func:`train_epochs` for all seeds, on an axis that is ``vmap``, ``map`` or ``shard``.
+    """:func:`fsjax.engine.loop.train_epochs` for all seeds.
 
-    ``num_epochs`` is ``(S,)`` int32; the memory of ``states`` is reused. Each batch is split over
-    so many devices.
+    Args:
+      structure: the structure of the method.
+      axis: ``vmap``, ``map`` or ``shard``.
+      batch_devices: number of devices over which each batch is split.
+      states: stacked states, whose memory is reused.
+      arrays: the rows.
+      num_epochs: ``(S,)`` int32.
 
     Returns:
-      The new states; and, for every process to read, the history, ``(S, MAX_EPOCHS_PER_CALL)`` by
-      name, and the epochs done, ``(S,)`` int32.
+      The new states; the history, ``(S, MAX_EPOCHS_PER_CALL)`` by name, and the epochs done,
+      ``(S,)`` int32, both replicated so that every process can read them.
     """
 
     def train(
@@ -122,24 +129,25 @@ def train_seeds(
 
 
 def search_of(method: Method) -> Search:
-    """How the method gets exactly K open gates; ConfigError where it does not search for them."""
+    """``method.search``, which is not ``None``; ConfigError for a method without a search."""
     if method.search is None:
-        raise ConfigError(f"{method.name} does not search for a number of open gates")
+        raise ConfigError(f"{method.name} cannot search for a number of open gates")
     return method.search
 
 
 class Chosen(NamedTuple):
-    """What the kept states of S seeds say.
+    """The selections of S seeds and their outputs for the test rows.
 
     Attributes:
-      states: after ``Method.finish``; without the state of the optimiser and the snapshot.
+      states: the kept states after ``Method.finish``, without optimiser state and snapshot.
       scores: ``(S, D)``.
       ranking: ``(S, D)`` int32, all columns in order of importance, the method's own picks first
         and those that may not be selected last.
-      gates: ``(S, D)`` before a search closed any, those of unusable columns as 0; or ``None``.
-      closed: the same afterwards.
-      outputs: ``(S, N, C)`` for the test rows, or ``None``. Where sparse rows are their own target,
-        ``tasks.row_metrics``, ``(S, N)`` by name. NumPy's arrays where the rows are on disk.
+      gates: ``(S, D)`` before a search closes any, 0 for columns that may not be selected; or
+        ``None``.
+      closed: the same after the search.
+      outputs: ``(S, N, C)`` for the test rows, or ``None``. If sparse rows are their own target,
+        ``tasks.row_metrics``, ``(S, N)`` by name. NumPy arrays if the rows are on disk.
     """
 
     states: TrainState
@@ -157,12 +165,15 @@ def finish_seeds(
     x_test: Array | SparseRows | None,
     threshold: Array | None,
 ) -> Chosen:
-    """Selection and test outputs of all seeds.
+    """The selections of all seeds and their outputs for the test rows.
 
     Args:
-      x_test: ``(N, D)`` scaled rows, or ``(S, N, D)`` where ``arrays`` are stacked; ``None`` for
-        no outputs.
-      threshold: ``(S,)``, which gates have to reach to stay open; ``None`` closes none.
+      structure: the structure of the method.
+      states: stacked states after training.
+      arrays: the rows; only those for training are used.
+      x_test: ``(N, D)`` scaled rows, or ``(S, N, D)`` if ``arrays`` are stacked; ``None`` for no
+        outputs.
+      threshold: ``(S,)``, gates below it are closed; ``None`` closes none.
     """
 
     def finish(
@@ -173,7 +184,7 @@ def finish_seeds(
         arrays, x = rows
         method = structure.bind(state.hyper)
         data = loop.as_batch(state.spec.task, arrays.train)
-        # Epochs and steps are numbered far below this, so no other key is like it.
+        # Epochs and steps have much smaller numbers, so this key is not used anywhere else.
         key = jax.random.fold_in(loop.key_of(state.key), jnp.uint32(2**32 - 1))
         state = method.finish(loop.at_kept(method, state), data, key)
         state = state.replace(opt_state=(), best=state.best._replace(params=(), masks=(), extra=()))

@@ -1,7 +1,7 @@
-"""Training on rows that are read from disk: compiled steps, fed by the host a batch or more ahead.
+"""Training on rows that are read from disk: the host feeds compiled steps with batches.
 
-An epoch is that of :mod:`fsjax.engine.loop`, so that the results are those of the table in memory.
-While the device works on some batches, a thread reads, scales and hands over the next ones.
+The epochs are those of :mod:`fsjax.engine.loop`, so the results are the same as for a table in
+memory. While the device works on some batches, a thread reads, scales and transfers the next ones.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from fsjax.method import Batch, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.tables.stored_rows import StoredRows
 
-#: Entries of the rows that the device gets at once, unless a batch has more.
+#: The largest number of table entries in one transfer to the device, unless a batch has more.
 ENTRIES = 2**24
 
-#: Rows on disk, of which targets and weights are in memory.
+#: Rows on disk with their targets and weights in memory.
 StoredPart = Rows[StoredRows, np.ndarray]
 
-#: Rows that were read and lie on the device.
+#: Rows that were read and transferred to the device.
 ReadRows = Rows[Array, Array]
 
 
 class _Ahead:
-    """Rows of which the next ones are read by a thread while these are used."""
+    """A reader that fetches the next rows in a thread while the current ones are used."""
 
     def __init__(self, pieces: Iterator[ReadRows]) -> None:
         self._pieces, self._pool = pieces, ThreadPoolExecutor(1)
@@ -44,11 +44,11 @@ class _Ahead:
 
     @property
     def ready(self) -> bool:
-        """Whether the next rows are there."""
+        """Whether the next rows have arrived."""
         return self._coming.done()
 
     def take(self) -> ReadRows:
-        """The next rows, waited for if need be."""
+        """Returns the next rows, after waiting for them if necessary."""
         piece = self._coming.result()
         self._coming = self._pool.submit(next, self._pieces)
         return piece
@@ -59,22 +59,22 @@ class _Ahead:
 
 
 class _Place(NamedTuple):
-    """Which row of the states, and which epoch of it, from 0."""
+    """A row of the states, and the number of its epoch, from 0."""
 
     row: int
     epoch: int
 
 
 class StreamedEpochs:
-    """Takes the place of the compiled ``train_seeds`` for rows on disk; seeds take turns.
+    """Replaces the compiled ``train_seeds`` for rows on disk; seeds take turns.
 
-    It is the :class:`fsjax.engine.loop.Feed` of the seed whose turn it is. States have a leading
-    axis of one seed, ``(1, ...)``, so that those of a run of one seed are not copied.
+    It is the :class:`fsjax.engine.loop.Feed` of the seed whose turn it is. States keep a leading
+    axis of one seed, ``(1, ...)``, so that a run of one seed does not copy them.
 
     Attributes:
       arrays: the rows.
-      names: of the recorded values.
-      waited: seconds in which the device had nothing to do for want of rows.
+      names: names of the recorded values.
+      waited: seconds in which the device waited for rows.
       compiled: seconds of compilation.
     """
 
@@ -98,7 +98,7 @@ class StreamedEpochs:
     def __call__(
         self, states: TrainState, _: Arrays[DeviceRows], epochs: np.ndarray
     ) -> tuple[TrainState, dict[str, np.ndarray], np.ndarray]:
-        """As :func:`fsjax.engine.seeds.train_seeds`."""
+        """Trains like :func:`fsjax.engine.seeds.train_seeds`."""
         number = len(epochs)
         by_seed = _split(states, number)
         recorded = {
@@ -121,7 +121,7 @@ class StreamedEpochs:
         return states, recorded, np.asarray(states.epoch)
 
     def close(self) -> None:
-        """Ends reading ahead."""
+        """Ends the thread that reads ahead."""
         if self._ahead is not None:
             self._ahead.close()
         self._ahead = None
@@ -147,7 +147,7 @@ class StreamedEpochs:
     def steps(
         self, state: TrainState, key_order: Array, key_steps: Array
     ) -> tuple[TrainState, dict[str, Array]]:
-        """As in :class:`fsjax.engine.loop.Feed`; the order is known to the thread that reads."""
+        """As in :class:`fsjax.engine.loop.Feed`; the reading thread already knows the order."""
         recorded, done = [], 0
         while done < self.spec.steps_per_epoch:
             piece = self._take(state)
@@ -157,7 +157,7 @@ class StreamedEpochs:
         return state, jax.tree.map(lambda *parts: jnp.concatenate(parts), *recorded)
 
     def evaluate(self, state: TrainState, rows: StoredPart) -> dict[str, Array]:
-        """As in :class:`fsjax.engine.loop.Feed`, of rows that come in parts."""
+        """As in :class:`fsjax.engine.loop.Feed`; the rows come in parts."""
         num_blocks = len(_blocks(rows.x))
         if num_blocks == 1:
             return self.inspect(loop.evaluate, state, self._take(state))
@@ -169,7 +169,7 @@ class StreamedEpochs:
         return self.inspect(loop.evaluate_outputs, state, outputs, rows)
 
     def _take(self, state: TrainState) -> ReadRows:
-        """The next rows; counts the time in which neither they nor work are there."""
+        """Returns the next rows; counts the time in which the device waits for them."""
         assert self._ahead is not None
         if not self._ahead.ready:
             jax.block_until_ready(state)
@@ -177,12 +177,12 @@ class StreamedEpochs:
             piece = self._ahead.take()
             self.waited += time.perf_counter() - started
             return piece
-        # One piece is worked on and one is read: no third lies in between.
+        # One piece is in use and one is being read; this limits memory to these two.
         jax.block_until_ready(state)
         return self._ahead.take()
 
     def _aim(self, place: _Place, turns: list[int]) -> None:
-        """Reads from here on, unless it does so already, as epochs follow each other."""
+        """Starts reading from a place, unless the reader is there already."""
         if self._ahead is not None and self._next == place and self._turns == turns:
             return
         self.close()
@@ -197,7 +197,7 @@ class StreamedEpochs:
         return _Place(turns[0], place.epoch + 1)
 
     def _pieces(self, place: _Place, turns: list[int]) -> Iterator[ReadRows]:
-        """The rows of all epochs from a place on, in the order in which they are used."""
+        """Yields the rows of all epochs from a place on, in the order in which they are used."""
         while True:
             yield from self._train_pieces(place)
             for name in loop.EVALUATED:
@@ -225,8 +225,9 @@ class StreamedEpochs:
 def predict_streamed(
     structure: Structure | Fixed, states: TrainState, x: StoredRows
 ) -> np.ndarray | dict[str, np.ndarray]:
-    """Outputs ``(S, N, C)`` for rows on disk; ``tasks.row_metrics`` where they are their own target
-    and more than are held at once.
+    """Outputs ``(S, N, C)`` for rows on disk.
+
+    If the rows are their own target and do not fit into one block, ``tasks.row_metrics`` instead.
     """
     blocks = _blocks(x)
     by_seed = _split(states, len(np.asarray(states.epoch)))
@@ -240,18 +241,18 @@ def predict_streamed(
 
 
 def _blocks(x: StoredRows) -> list[np.ndarray]:
-    """Numbers of the rows that are evaluated together."""
+    """The row numbers of each block that is evaluated together."""
     size = min(EVALUATION_ROWS, max(ENTRIES // x.shape[1], 1))
     return [np.arange(start, min(start + size, len(x))) for start in range(0, len(x), size)]
 
 
 def _read(rows: StoredPart, places: np.ndarray) -> ReadRows:
-    """Some rows on the device."""
+    """Reads rows and transfers them to the device."""
     return jax.device_put(Rows(rows.x.read(places), rows.y[places], rows.weight[places]))
 
 
 def _split(states: TrainState, number: int) -> list[TrainState]:
-    """States ``(1, ...)`` of every seed."""
+    """The states ``(1, ...)`` of each seed."""
     if number == 1:
         return [states]
     return [jax.tree.map(lambda x, row=row: x[row : row + 1], states) for row in range(number)]
@@ -266,7 +267,7 @@ def _joined(states: list[TrainState]) -> TrainState:
 def _of_seed(
     part: Callable[..., Any], structure: Structure | Fixed, states: TrainState, *args: Any
 ) -> Any:
-    """A part of an epoch for states ``(1, ...)``; other arguments and results have no such axis."""
+    """Runs a part of an epoch on states ``(1, ...)``; nothing else has this leading axis."""
     state = jax.tree.map(lambda leaf: leaf[0], states)
     result = part(structure.bind(state.hyper), state, *args)
     return jax.tree.map(
@@ -283,7 +284,7 @@ def _stacked(state: TrainState) -> TrainState:
 def _recorded(
     structure: Structure | Fixed, arrays: Arrays[StoredPart], states: TrainState
 ) -> dict[str, Any]:
-    """What an epoch records, found without reading a row."""
+    """The shapes of the values that an epoch records, without reading any rows."""
 
     def like(rows: StoredPart) -> Rows[jax.ShapeDtypeStruct, np.ndarray]:
         return Rows(jax.ShapeDtypeStruct(rows.x.shape, jnp.float32), rows.y, rows.weight)
@@ -304,7 +305,7 @@ def _num_steps(spec: Spec, piece: ReadRows) -> int:
 def _steps(
     method: Method, state: TrainState, key: Array, first: Array, rows: ReadRows
 ) -> tuple[TrainState, dict[str, Array]]:
-    """Steps from number ``first`` on, as many as there are rows for, and what they recorded."""
+    """Runs steps from number ``first`` on, one per batch in ``rows``; returns recorded values."""
     spec, together = state.spec, loop.as_batch(state.spec.task, rows)
     count = _num_steps(spec, rows)
     if count == 1:

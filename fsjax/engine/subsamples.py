@@ -1,4 +1,4 @@
-"""Selections from complementary halves of the rows, all trained in one program."""
+"""Stability selection: a method trained on complementary halves of the rows, in one program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fsjax.metrics.stability import complementary_pairs, shuffled_by_class
 from fsjax.tables.splits import Split
 from fsjax.tasks import TABLE
 
-#: Share of a half that validates, for methods that look at it.
+#: Share of a half that is used for validation, for methods that validate.
 VALID_FRACTION: Final = 0.2
 
 
@@ -31,41 +31,44 @@ def fit_subsamples(
     valid_fraction: float | None = None,
     **options: Any,
 ) -> FitResult:
-    """Trains a method on both halves of random pairs of disjoint halves of the rows.
+    """Trains a method on random pairs of complementary halves of the rows, for stability selection.
 
-    Complementary pairs stability selection (Shah and Samworth, JRSS B 75, 2013): how often a column
-    is selected then tells how much the selection owes to the rows, the initialisation and the
-    noise together, where seeds on the same rows tell about the latter two only. One call of
-    :func:`fsjax.fit`, with a seed and a split for each half.
+    This is complementary pairs stability selection (Shah and Samworth, JRSS B 75, 2013). The
+    selection frequency over the halves shows how the selection varies with the rows, the
+    initialisation and the noise together; seeds on the same rows show only the latter two. The
+    function calls :func:`fsjax.fit` once, with a seed and a split per half.
 
-    All rows of the data take part: leave out those that are to test the selection in the end. The
-    halves of all pairs are in memory together, the data ``num_pairs`` times, and once more as test
-    rows.
+    All rows of the data are used, so leave out the rows on which you will test the final selection.
+    The halves of all pairs are in memory at the same time: the data ``num_pairs`` times as training
+    rows, and as often as test rows.
 
     Args:
-      method: what to train, from ``fsjax.methods``.
+      method: a method as for :func:`fsjax.fit`.
       data: a data set, or ``(X, y)``, as for :func:`fsjax.fit`; N rows.
       num_pairs: at least 1; twice as many networks are trained.
       num_features: K; by default the method's own.
-      seed: whole number from 0, of the halves. The seeds of the networks are the ``2 * num_pairs``
-        numbers from ``2 * num_pairs * seed`` on, so that other seeds give other networks too.
-      valid_fraction: share, in [0, 1), of every half that validates. ``None`` takes 0.2, and 0 for
-        methods that keep their last epoch, unless they stop by the validation rows.
-      **options: those of :func:`fsjax.fit`, but ``seeds``, ``split`` and ``split_per_seed``.
+      seed: whole number from 0 that determines the halves. The seeds of the networks are the
+        ``2 * num_pairs`` numbers from ``2 * num_pairs * seed`` on, so they differ between seeds.
+      valid_fraction: share, in [0, 1), of every half that is used for validation. ``None`` is 0.2,
+        or 0 for methods that keep their last epoch, unless they stop by the validation rows.
+      **options: those of :func:`fsjax.fit` except ``seeds``, ``split`` and ``split_per_seed``.
 
     Returns:
-      The result for ``2 * num_pairs`` seeds: ``selection_frequency``, ``selected``, ``scores`` and
-      all else. Seeds ``2 i`` and ``2 i + 1``, counted from 0, have the halves of pair i, of N // 2
-      rows each. The test rows of a seed are the other half of its pair. In classification and for
-      survival all parts are stratified.
+      The result for ``2 * num_pairs`` seeds, with ``selection_frequency``, ``selected``, ``scores``
+      and so on. The seeds in places ``2 i`` and ``2 i + 1``, from 0, have the two halves of pair i,
+      N // 2 rows each. The test rows of a seed are the other half of its pair. For classification
+      and survival all parts are stratified.
 
     Raises:
-      ConfigError: for an option that is decided here, or too few rows, and as :func:`fsjax.fit`.
+      ConfigError: for an option that this function sets, for too few rows, and as
+        :func:`fsjax.fit`.
       DataError, NonFiniteLossError: as :func:`fsjax.fit`.
     """
     for name in ("seeds", "split", "split_per_seed"):
         if name in options:
-            raise ConfigError(f"fit_subsamples makes {name} itself; give num_pairs and seed")
+            raise ConfigError(
+                f"fit_subsamples sets {name} itself; leave it out, and give num_pairs and seed"
+            )
     num_pairs = check_whole("num_pairs", num_pairs)
     seed = check_whole("seed", seed, least=0)
     task = task_of(method, options.get("task"))
@@ -87,7 +90,7 @@ def fit_subsamples(
 
 
 def _validates(method: Method, best_by: str | None) -> bool:
-    """Whether the validation rows decide on anything."""
+    """Whether the method uses validation rows, to choose an epoch or to stop."""
     judged = (method.keep if best_by is None else best_by) != "last"
     return method.loss is not None and (judged or method.about.validates)
 
@@ -95,17 +98,17 @@ def _validates(method: Method, best_by: str | None) -> bool:
 def _splits(
     num_rows: int, num_pairs: int, seed: int, valid_fraction: float, y: np.ndarray | None
 ) -> list[Split]:
-    """Two splits for each pair, all of the same sizes."""
+    """Two splits per pair, all with the same numbers of rows."""
     check(Rate, valid_fraction=valid_fraction)
     half = num_rows // 2
     num_valid = max(1, round(valid_fraction * half)) if valid_fraction else 0
     if half - num_valid < 1:
         raise ConfigError(
-            f"{num_rows} rows: a half of them with valid_fraction={valid_fraction} has no training "
-            "rows; give more rows"
+            f"half of the {num_rows} rows has no training rows with valid_fraction="
+            f"{valid_fraction}; give more rows"
         )
     classes = np.unique(np.zeros(num_rows) if y is None else y, return_inverse=True)[1]
-    rng = np.random.default_rng((seed, 1))  # another stream than that of the halves
+    rng = np.random.default_rng((seed, 1))  # the halves use another stream
     splits = []
     for first, other in complementary_pairs(num_rows, num_pairs, seed, y):
         for rows, test in ((first, other), (other, first)):
@@ -115,10 +118,10 @@ def _splits(
 
 
 def _draw(classes: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Marks ``(N,)`` bool of ``count`` rows, every class as often as its share, to one row."""
+    """Draws ``count`` rows, stratified by class to within one row, as a mask ``(N,)`` bool."""
     drawn = np.zeros(len(classes), bool)
     if count:
-        # Even steps through the classes, from a random start.
+        # Equal steps through the rows sorted by class, from a random start.
         places = (np.arange(count) + rng.random()) * (len(classes) / count)
         drawn[shuffled_by_class(classes, rng)[places.astype(int)]] = True
     return drawn

@@ -1,4 +1,4 @@
-"""``sweep``: many settings of a method and many seeds, one program for each structure."""
+"""``sweep``: trains many settings of a method with many seeds, in one program per structure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fsjax.errors import ConfigError, nearest
 from fsjax.method import Method
 from fsjax.registry import METHODS, Registration, is_as_built, structure_of
 
-#: Options of ``plan`` that a grid cannot vary: they are of the whole sweep.
+#: Options of ``plan`` that a grid cannot vary, because they apply to the whole sweep.
 FIXED = (
     "seeds",
     "progress",
@@ -39,7 +39,7 @@ class Sweep:
     """The outcome of :func:`sweep`.
 
     Attributes:
-      names: what was varied.
+      names: names of the varied settings.
       settings: the values of each setting by name, in the order of the grid.
       results: the result of each setting, over all seeds.
     """
@@ -49,10 +49,11 @@ class Sweep:
     results: tuple[FitResult, ...]
 
     def table(self) -> pd.DataFrame:
-        """A row for each setting and seed.
+        """A table with one row per setting and seed.
 
-        Its columns are the names of the grid, ``seed``, ``best_epoch``, ``validation`` (what
-        :meth:`best` goes by; smaller is better; NaN without validation rows) and all test metrics.
+        Its columns are the names of the grid, ``seed``, ``best_epoch``, ``validation`` (the
+        criterion of :meth:`best`; smaller is better; NaN without validation rows) and all test
+        metrics.
         """
         rows = []
         for setting, result in zip(self.settings, self.results, strict=True):
@@ -70,12 +71,13 @@ class Sweep:
         return pd.DataFrame(rows)
 
     def best(self) -> int:
-        """The place of the setting with the lowest validation loss, as a mean over the seeds.
+        """The place of the setting with the lowest validation loss, averaged over the seeds.
 
-        It is minus the accuracy where the run goes by that. Test metrics have no say.
+        With ``best_by='accuracy'`` or ``'auc'`` it is the highest of that instead. Test metrics are
+        not used.
 
         Raises:
-          ConfigError: without validation rows.
+          ConfigError: if there are no validation rows.
         """
         values = np.array([_validation(result).mean() for result in self.results])
         if np.isnan(values).all():
@@ -86,23 +88,23 @@ class Sweep:
 def sweep(method: Method, data: Data, grid: Mapping[str, Sequence[Any]], **options: Any) -> Sweep:
     """Trains a method with every combination of some settings, each with every seed.
 
-    Settings that are traced, as learning rates and penalties are, become rows of one compiled
-    program, one for each pair of a setting and a seed. Those that decide on shapes, such as
-    ``hidden`` or ``num_epochs``, compile once for each of their values.
+    Traced settings, such as learning rates and penalties, share one compiled program with a run
+    per setting and seed. Settings that shape the program, such as ``hidden`` or ``num_epochs``,
+    compile once per value.
 
     Args:
-      method: with the values of the arguments that the grid leaves alone.
+      method: a registered method; the grid replaces some of its arguments.
       data: a data set, or ``(X, y)``, as for :func:`fsjax.fit`.
-      grid: for each argument of the method, or option of :func:`fsjax.plan`, the values to try;
-        the last varies fastest.
+      grid: the values to try, by the name of an argument of the method or an option of
+        :func:`fsjax.plan`; the last name varies fastest.
       **options: those of :func:`fsjax.plan`, such as ``seeds``.
 
     Returns:
       The results, in the order of the grid.
 
     Raises:
-      ConfigError: for a name that neither has, no values, or values out of range, before anything
-        is trained.
+      ConfigError: for an unknown name, no values, or values out of range, before anything is
+        trained.
       DataError, NonFiniteLossError: as :func:`fsjax.fit`.
     """
     return plan_sweep(method, data, grid, **options).fit()
@@ -112,9 +114,9 @@ class Group(NamedTuple):
     """Settings that share a program.
 
     Attributes:
-      places: in the order of the grid.
-      methods: one for each.
-      further: options of ``plan`` beside those of the sweep.
+      places: their places in the order of the grid.
+      methods: one method per setting.
+      further: options of ``plan`` that the grid sets for all of them.
     """
 
     places: list[int]
@@ -124,15 +126,15 @@ class Group(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PlannedSweep:
-    """A sweep that was checked as a whole; see :func:`sweep`.
+    """A sweep whose settings are all checked; see :func:`sweep`.
 
     Attributes:
       settings: the values of each setting by name.
-      groups: the settings by their programs.
-      data: as it was given.
-      options: of :func:`fsjax.plan`.
-      first: the plan of the first group, which most sweeps have alone; the data of the others are
-        prepared again when their turn comes, so that memory holds those of few.
+      groups: the settings, grouped by program.
+      data: the data of the call.
+      options: the options of :func:`fsjax.plan`.
+      first: the plan of the first group, often the only one. The data of the other groups is
+        prepared again when they train, so that it is not all in memory at once.
     """
 
     settings: tuple[Mapping[str, Any], ...]
@@ -142,7 +144,7 @@ class PlannedSweep:
     first: Plan
 
     def fit(self) -> Sweep:
-        """Trains one group after the other."""
+        """Trains one group after another."""
         results: dict[int, FitResult] = {}
         for number, group in enumerate(self.groups):
             planned = _plan_group(number, group, self.data, self.options) if number else self.first
@@ -154,13 +156,13 @@ class PlannedSweep:
 def plan_sweep(
     method: Method, data: Data, grid: Mapping[str, Sequence[Any]], **options: Any
 ) -> PlannedSweep:
-    """Checks a sweep; arguments and errors as those of :func:`sweep`."""
+    """Checks a sweep; arguments and errors are those of :func:`sweep`."""
     settings = combinations(grid)
     arguments, of_plan = _registration(method).parameters, inspect.signature(plan).parameters
     known = [*arguments, *of_plan]
     for name in grid:
         if name in FIXED or name not in known or name in options:
-            hint = "it is for the whole sweep" if name in (*FIXED, *options) else None
+            hint = "it applies to the whole sweep" if name in (*FIXED, *options) else None
             raise ConfigError(f"cannot sweep over {name!r}: {hint or nearest(name, known)}")
     groups: dict[Any, Group] = {}
     for place, setting in enumerate(settings):
@@ -179,7 +181,7 @@ def plan_sweep(
 
 
 def _plan_group(number: int, group: Group, data: Data, options: Mapping[str, Any]) -> Plan:
-    """The plan of a group; its checkpoints have a folder of their own."""
+    """The plan of a group, with its own folder for checkpoints."""
     options = {**options, **group.further}
     if options.get("checkpoint_dir") is not None:
         options["checkpoint_dir"] = Path(options["checkpoint_dir"]) / f"{number:03d}"
@@ -189,30 +191,32 @@ def _plan_group(number: int, group: Group, data: Data, options: Mapping[str, Any
 
 
 def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Every combination of the values, the last name varying fastest.
+    """All combinations of the values; the last name varies fastest.
 
     Raises:
-      ConfigError: for an empty grid, or a name without values or with one value twice.
+      ConfigError: for an empty grid, and for a name without values or with a repeated value.
     """
     if not grid:
-        raise ConfigError("the grid is empty; name what to vary and its values")
+        raise ConfigError("the grid is empty; give at least one name with its values")
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
             raise ConfigError(f"{name}={values!r} in the grid; give a list of values")
         if not len(values) or len({repr(value) for value in values}) < len(values):
-            raise ConfigError(f"{name}={list(values)!r} in the grid; give different values")
+            raise ConfigError(
+                f"{name}={list(values)!r} in the grid; give at least one value, and each only once"
+            )
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
 
 
 def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
-    """:meth:`Plan.fit` for several methods of one structure, all in one program.
+    """Runs :meth:`Plan.fit` for several methods of one structure, in one program.
 
     Args:
-      planned: the plan of the first; all have its structure.
-      methods: they differ in traced arguments only.
+      planned: the plan of the first method.
+      methods: methods that differ only in traced arguments.
 
     Returns:
-      One result for each; the seconds of training are an equal share of those of all.
+      One result per method; each has an equal share of the seconds of training.
     """
     seeds, count = len(planned.seeds), len(methods)
     plans = [
@@ -237,20 +241,23 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
     chosen = many.choose(trained)
     results = []
     for number, single in enumerate(plans):
-        mine = slice(number * seeds, (number + 1) * seeds)
-        states, of_plan = jax.tree.map(lambda leaf, mine=mine: leaf[mine], (trained.states, chosen))
-        history = {name: values[mine] for name, values in trained.history.items()}
+        rows_of_method = slice(number * seeds, (number + 1) * seeds)
+        states, of_plan = jax.tree.map(
+            lambda leaf, rows=rows_of_method: leaf[rows],
+            (trained.states, chosen),
+        )
+        history = {name: values[rows_of_method] for name, values in trained.history.items()}
         cost = {
             name: value / count if name.endswith("seconds") else value
             for name, value in trained.cost.items()
         }
-        mine_trained = trained._replace(states=states, history=history, cost=cost)
-        results.append(single.select(mine_trained, of_plan)[0])
+        trained_method = trained._replace(states=states, history=history, cost=cost)
+        results.append(single.select(trained_method, of_plan)[0])
     return results
 
 
 def _rows_of(planned: Plan, rows: np.ndarray) -> Prepared:
-    """The data of some seeds, which may repeat."""
+    """The prepared data of some seeds, given by their places, which may repeat."""
     prepared = planned.prepared
     return prepared._replace(
         arrays=planned.arrays_of(rows),
@@ -266,13 +273,13 @@ def _registration(method: Method) -> Registration:
     if method.name not in METHODS or not is_as_built(method):
         raise ConfigError(
             f"{method.name or 'this method'} was not made by a registered builder, so its "
-            "settings cannot vary; put @fsjax.register(...) on the function that makes it"
+            "settings cannot vary; decorate the function that makes it with @fsjax.register(...)"
         )
     return METHODS[method.name].registration
 
 
 def _validation(result: FitResult) -> np.ndarray:
-    """``(S,)``: what the kept epochs were judged by on the validation rows, else NaN."""
+    """``(S,)``, the criterion of the kept epochs on the validation rows; NaN without such rows."""
     seeds, history = np.arange(len(result.seeds)), result.history
     at_best = np.asarray(result.best_epoch) - 1
     if "valid/loss" not in history:

@@ -1,7 +1,7 @@
 """Checkpoints of a training on several processes: process 0 writes and reads them for all.
 
-The states are gathered and written whole, without the rows that only fill up, so that any number
-of processes can go on from them; the folder need not be seen by others than process 0.
+The gathered states are written without padding, so that a run can resume on any number of
+processes. Only process 0 needs access to the folder.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from fsjax.storage.trees import by_path, from_paths
 def save(
     checkpoints: Checkpoints, epoch: int, states: Any, history: Mapping[str, np.ndarray]
 ) -> None:
-    """:meth:`Checkpoints.save` of gathered states, in process 0."""
+    """Saves gathered states by :meth:`Checkpoints.save`, in process 0 only."""
     if is_lead():
         checkpoints.save(epoch, states, history)
 
 
 def restore(checkpoints: Checkpoints, states: Any, names: list[str]) -> Restored | None:
-    """:meth:`Checkpoints.restore` by process 0, for all; arguments and errors are the same."""
+    """Restores by :meth:`Checkpoints.restore` in process 0, and sends the result to all."""
     restored = checkpoints.restore(states, names) if is_lead() else None
     if process_count() == 1:
         return restored
@@ -42,7 +42,7 @@ def restore(checkpoints: Checkpoints, states: Any, names: list[str]) -> Restored
 def _packed(restored: Restored) -> bytes:
     epoch, states, history = restored
     arrays = by_path(states, "states/") | {f"history/{k}": v for k, v in history.items()}
-    # Of any type for savez, whose options no name with a slash is taken for.
+    # Any, for the types of savez; a name with a slash cannot collide with its keyword arguments.
     entries: dict[str, Any] = {"epoch": np.int64(epoch), **arrays}
     buffer = io.BytesIO()
     np.savez(buffer, **entries)

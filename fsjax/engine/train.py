@@ -1,4 +1,4 @@
-"""The host's part of training: calls the compiled epochs, records, saves, stops on failure."""
+"""The part of training on the host: runs the compiled epochs, records, saves, checks losses."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from fsjax.tasks import TABLE
 if TYPE_CHECKING:
     from fsjax.engine.planned import Plan
 
-#: Seconds of work between two looks of the host: often enough for a progress bar.
+#: Seconds of work per call of the compiled epochs: short enough for a progress bar.
 SECONDS_PER_CALL = 1.0
 
 
 class Trained(NamedTuple):
-    """Outcome of :func:`train`.
+    """The outcome of :func:`train`.
 
     Attributes:
       states: stacked states ``(S, ...)`` after the last epoch.
-      history: recorded values by ``split/metric`` name, ``(S, E)`` each; NaN in the epochs after
-        the end of a seed that finished earlier than others.
+      history: recorded values by ``split/metric`` name, ``(S, E)`` each; NaN after the last epoch
+        of a seed that finished before the others.
       cost: see ``FitResult.cost``.
     """
 
@@ -58,18 +58,19 @@ def train(
     idle: np.ndarray,
     checkpoints: Checkpoints | None,
 ) -> Trained:
-    """Trains all rows for ``spec.num_epochs`` epochs, from the newest checkpoint if there is one.
+    """Trains R runs for ``spec.num_epochs`` epochs, from the newest checkpoint if there is one.
 
     Args:
-      plan: what is trained.
-      rows: ``(R,)`` places of seeds; may repeat, where ``hyper`` tells rows apart.
+      plan: the plan.
+      rows: ``(R,)`` places of seeds in ``plan.seeds``; they may repeat with other ``hyper``.
       hyper: values of the traced arguments, ``(R,)`` by name.
-      idle: ``(R,)`` bool, rows that are not trained at all and only fill up.
+      idle: ``(R,)`` bool, padding that is not trained.
       checkpoints: where to save and restore; ``None`` does neither.
 
     Raises:
-      NonFiniteLossError: if the training loss leaves the finite numbers.
-      ConfigError: if the checkpoints are those of another run, or the first scores are not finite.
+      NonFiniteLossError: if the training loss becomes NaN or infinite, or if no epoch of a seed
+        has a finite validation loss.
+      ConfigError: if the checkpoints belong to another run, or the first scores are not finite.
     """
     started = time.perf_counter()
     states = _first_states(plan, rows, hyper)
@@ -104,7 +105,7 @@ def train(
     }
     if training.streamed is not None:
         cost["wait_seconds"] = training.streamed.waited
-        # Its programs are compiled when their first rows are there.
+        # Programs for rows on disk are compiled during training, when their first rows arrive.
         cost["compile_seconds"] += training.streamed.compiled
         cost["train_seconds"] -= training.streamed.compiled
     return Trained(states, training.history, cost)
@@ -119,7 +120,7 @@ def _first_states(plan: Plan, rows: np.ndarray, hyper: Mapping[str, np.ndarray])
 
 
 class _Training:
-    """Calls of one compiled program until all epochs are done."""
+    """A training in progress: calls one compiled program until all epochs are done."""
 
     def __init__(
         self,
@@ -137,11 +138,11 @@ class _Training:
         self.rows = np.minimum(np.arange(places), self.real - 1)
         arrays = plan.arrays_of(rows[self.rows])
         self.arrays = self._placed(arrays, shared=not seeds.has_own_rows(arrays))
-        # The rows that only fill up the devices need not train either.
-        works = ~idle[self.rows] & (np.arange(len(self.rows)) < self.real)
-        self.works = works.astype(np.int32)
+        # Rows that only pad the devices are not trained either.
+        is_trained = ~idle[self.rows] & (np.arange(len(self.rows)) < self.real)
+        self.is_trained = is_trained.astype(np.int32)
         self.states = self.padded(states)
-        args = (self.states, self.arrays, self._placed(self.works))
+        args = (self.states, self.arrays, self._placed(self.is_trained))
         searches = bool(plan.sizes) and plan.method.search is not None
         work = training_work(states.params, states.masks, plan.spec, searches)
         static = (plan.structure, *self.layout)
@@ -164,20 +165,20 @@ class _Training:
         self.epochs = 1
 
     def padded(self, states: TrainState) -> TrainState:
-        """The states on the devices."""
+        """The states on the devices, padded to the same number per device."""
         if len(self.rows) > self.real:
             states = seeds.take_rows(states, self.rows)
         return self._placed(states)
 
     def unpadded(self) -> TrainState:
-        """The states of the S rows, in every process."""
+        """The states of the R runs without padding, in every process."""
         states = mesh.gathered(self.states, self.plan.batch_devices)
         if len(self.rows) == self.real:
             return states
         return seeds.take_rows(states, np.arange(self.real))
 
     def _placed(self, tree: PyTree, *, shared: bool = False) -> PyTree:
-        """Arrays of the rows on the devices, or such as all rows share."""
+        """Places arrays of the runs, or arrays that all runs share, on the devices."""
         axis, batch_devices = self.layout
         place = mesh.place_everywhere if shared else mesh.place_runs
         return place(axis, tree, batch_devices)
@@ -186,12 +187,12 @@ class _Training:
         together.save(checkpoints, self.done, self.unpadded(), self.history)
 
     def close(self) -> None:
-        """Ends reading ahead from disk."""
+        """Ends the thread that reads from disk, if there is one."""
         if self.streamed is not None:
             self.streamed.close()
 
     def advance(self) -> int:
-        """Some more epochs, of which it returns the number."""
+        """Trains some more epochs and returns their number."""
         plan, called = self.plan, time.perf_counter()
         to_checkpoint = plan.checkpoint_every - self.done % plan.checkpoint_every
         epochs = min(self.epochs, plan.spec.num_epochs - self.done, loop.MAX_EPOCHS_PER_CALL)
@@ -199,12 +200,12 @@ class _Training:
             epochs = 1
         if self.checkpoints is not None:
             epochs = min(epochs, to_checkpoint)
-        asked = self._placed(epochs * self.works)
-        states, recorded, reached = self.program(self.states, self.arrays, asked)
-        # As they came in: arrays without entries lose their layout on the way.
+        requested = self._placed(epochs * self.is_trained)
+        states, recorded, reached = self.program(self.states, self.arrays, requested)
+        # Placed again, because empty arrays lose their layout in the program.
         self.states = self._placed(states)
         trained = np.asarray(reached)[: self.real] - self.done
-        # Fewer than asked for where the seeds are done.
+        # Fewer than requested if all seeds are done.
         count = min(max(int(trained.max()), 0), epochs)
         self._record(recorded, trained, count)
         self.done += count
@@ -231,16 +232,18 @@ class _Training:
 
     def _record(self, recorded: Mapping[str, Any], trained: np.ndarray, count: int) -> None:
         new = {name: np.asarray(values)[: self.real, :count] for name, values in recorded.items()}
-        ran = np.arange(count) < trained[:, None]
-        self._check_finite(new["train/loss"], ran)
+        was_trained = np.arange(count) < trained[:, None]
+        self._check_finite(new["train/loss"], was_trained)
         self.history = {
-            name: np.concatenate([self.history[name], np.where(ran, values, np.nan)], axis=1)
+            name: np.concatenate(
+                [self.history[name], np.where(was_trained, values, np.nan)], axis=1
+            )
             for name, values in new.items()
         }
 
-    def _check_finite(self, losses: np.ndarray, ran: np.ndarray) -> None:
-        """NonFiniteLossError for the first loss ``(S, E)`` that is not finite where it ``ran``."""
-        bad = ran & ~np.isfinite(losses)
+    def _check_finite(self, losses: np.ndarray, was_trained: np.ndarray) -> None:
+        """Raises NonFiniteLossError for the first non-finite loss ``(S, E)`` of a trained epoch."""
+        bad = was_trained & ~np.isfinite(losses)
         if not bad.any():
             return
         epoch = int(np.argmax(bad.any(axis=0)))
@@ -267,10 +270,10 @@ class _Training:
         )
 
     def check_validation(self) -> None:
-        """NonFiniteLossError for a seed of which no epoch could be judged."""
+        """Raises NonFiniteLossError for a seed without any finite validation loss."""
         if "valid/loss" not in self.history:
             return
-        # NaN stands for the epochs that a seed did not train, too.
+        # Epochs that a seed did not train are NaN too, so "trained" is read from the training loss.
         trained, judged = (
             np.isfinite(self.history[f"{part}/loss"]).any(axis=1) for part in ("train", "valid")
         )
@@ -278,13 +281,13 @@ class _Training:
         if failing.size:
             raise NonFiniteLossError(
                 f"the validation loss of seed {self.seeds[failing[0]]} was not finite in any "
-                "epoch, so that none can be kept, while that of the training rows was; look for "
-                "values in the validation rows that are far outside of those of the training "
-                "rows, or choose the scaling 'minmax'"
+                "epoch, so no epoch can be kept, but its training loss was finite; look for values "
+                "in the validation rows that are far outside the range of the training rows, or "
+                "choose the scaling 'minmax'"
             )
 
     def newest(self) -> str:
-        """The newest validation metric (or training loss), as a mean over seeds, for the bar."""
+        """The newest validation metric or training loss, averaged over seeds, for the bar."""
         for key in (f"valid/{TABLE[self.plan.spec.task].main_metric}", "train/loss"):
             if key in self.history and self.history[key].shape[1]:
                 values = self.history[key][:, -1]
@@ -294,19 +297,19 @@ class _Training:
 
 
 def _warn_of_unjudged(plan: Plan, states: TrainState) -> None:
-    """Says so where the method's own ``keep`` had no finite value for any epoch of a seed."""
+    """Warns if the method's own ``keep`` had no finite value for any epoch of a seed."""
     unjudged = np.isinf(np.asarray(states.best.value)) & (np.asarray(states.epoch) > 0)
     if callable(plan.method.keep) and unjudged.any():
         warnings.warn(
             f"keep of {plan.method.name} had no finite value for {int(unjudged.sum())} of "
             f"{unjudged.size} seeds in the {int(np.max(states.epoch))} epochs that were trained; "
-            "their last epoch is kept",
+            "the last epoch of these seeds is kept",
             stacklevel=6,
         )
 
 
 def _continued(states: TrainState, start: TrainState, rows: np.ndarray) -> TrainState:
-    """First states with the parameters, masks and extras of others, row by row."""
+    """The first states with the parameters, masks and extras of an earlier result."""
     kept, fresh = (
         {"params": of.params, "masks": without_index(of.masks), "extra": of.extra}
         for of in (start, states)
@@ -314,8 +317,8 @@ def _continued(states: TrainState, start: TrainState, rows: np.ndarray) -> Train
     shapes = {name: jax.tree.map(lambda x: x.shape[1:], fresh[name]) for name in kept}
     if any(jax.tree.map(lambda x: np.shape(x)[1:], kept[name]) != shapes[name] for name in kept):
         raise ConfigError(
-            "the result to start from has parameters of other shapes; start from one with the "
-            "same columns, outputs and architecture"
+            "the result to start from has parameters of other shapes; choose one with the same "
+            "columns, outputs and architecture"
         )
     parts = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[rows]), kept)
     return states.replace(**parts | {"masks": indexed_like(parts["masks"], states.masks)})
@@ -325,7 +328,7 @@ def _cost(plan: Plan, states: TrainState, epochs: int) -> dict[str, float]:
     params, masks = jax.tree.map(lambda leaf: np.asarray(leaf)[0], (states.params, states.masks))
     about, num_rows = plan.method.about, plan.prepared.num_rows * plan.spec.repeats
     weights = params if about.weights is None else about.weights(params)
-    # Masks tell, whatever the form of the weights that they are over.
+    # Masks count the connections whether the weights are dense or a list of connections.
     connections = count_connections(weights) if masks == () else count_connections(masks, masks)
     flops = training_flops(connections, num_rows, epochs, about.flops)
     return {"params": connections, "train_flops": flops}

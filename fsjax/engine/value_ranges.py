@@ -1,4 +1,4 @@
-"""Ranges of scaled values: what float32 holds, and what losses and metrics can square."""
+"""Checks that scaled values, and the squares that losses and metrics take, fit into float32."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from fsjax.tables.scaling import Scaler, apply
 #: Largest scaled value: losses and metrics square it, in float32.
 _LARGEST = 1e18
 
-#: Smallest scaled value: the device takes what is closer to 0 for 0.
+#: Smallest scaled value: the device rounds smaller ones to 0.
 _SMALLEST = np.finfo(np.float32).tiny
 
-#: What is said of the columns of :func:`fsjax.tables.scaled.columns_beyond`.
+#: How messages describe the columns of :func:`fsjax.tables.scaled.columns_beyond`.
 _BEYOND = f"values beyond {_LARGEST:g}"
 
 
 def check_range(x: HostTable, part: str, dataset: Dataset, kind: str) -> None:
-    """Raises DataError for scaled values whose squares float32 does not hold."""
+    """Raises DataError for scaled values whose squares overflow float32."""
     beyond = columns_beyond(x, _LARGEST)
     if beyond.size:
         raise DataError(
             f"{dataset.name}: {_named(beyond, dataset.feature_names)} has {_BEYOND} in the {part} "
-            f"rows after the scaling {kind!r}; choose the scaling 'standard', divide such columns, "
-            "or leave out the rows at fault"
+            f"rows after the scaling {kind!r}; choose the scaling 'standard', divide such columns "
+            "by a constant, or leave out the rows with such values"
         )
 
 
 def check_new_rows(x: np.ndarray, names: Sequence[str] | None, where: str) -> None:
-    """Raises DataError for scaled rows ``(N, D)`` that ``fit`` would not take; ``names`` are D."""
+    """Raises DataError for scaled rows ``(N, D)`` that ``fit`` would refuse; ``names`` are D."""
     beyond = columns_beyond(x, _LARGEST)
     if beyond.size:
         raise DataError(
             f"{where}: {_named(beyond, names)} has {_BEYOND} after the scaling that fit learnt; "
-            "correct or leave out the rows at fault"
+            "correct or leave out the rows with such values"
         )
 
 
@@ -50,11 +50,14 @@ def check_nonzero(
     dataset: Dataset,
     kind: str,
 ) -> None:
-    """Raises DataError for columns that vary, but are 0 in float32 once they are scaled.
+    """Raises DataError for columns that vary but are 0 in float32 after scaling.
 
     Args:
-      extremes: smallest and largest training value of each column, ``(D,)`` both.
-      varies: ``(D,)`` bool.
+      scaler: the fitted scaler.
+      extremes: smallest and largest training value of each column, ``(D,)`` each.
+      varies: ``(D,)`` bool, whether a column varies in the training rows.
+      dataset: the data set, for its names in the message.
+      kind: the kind of scaling.
     """
     scaled = apply(scaler, np.stack(extremes))
     lost = np.flatnonzero(varies & (np.abs(scaled).max(axis=0) < _SMALLEST))

@@ -1,1 +1,1 @@
-"""The process and the machine around the library: terminal, memory, settings of JAX."""
+"""The environment of the library: terminal, memory, process, and settings of JAX."""

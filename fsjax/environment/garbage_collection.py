@@ -11,9 +11,8 @@ from collections.abc import Iterator
 def paused() -> Iterator[None]:
     """Disables the garbage collector within the block.
 
-    Imported modules and traced programs are hundreds of thousands of objects, hardly any of them
-    garbage: looking for it takes a sixth of the time of an import, and a tenth of that of a first
-    fit.
+    Imports and traced programs create hundreds of thousands of objects, hardly any of them
+    garbage. Searching them takes a sixth of the time of an import, and a tenth of a first fit.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""Settings of JAX that the engine has for itself, whatever those of the user's own code are."""
+"""Settings of JAX under which the engine runs, whatever the user's code has set."""
 
 from __future__ import annotations
 
@@ -20,18 +20,17 @@ _process: int | None = None
 
 
 def setting(name: str) -> Any:
-    """The value of a setting of JAX in this thread; ``jax.config`` has no types for them."""
+    """The value of a setting of JAX in this thread; ``jax.config`` declares no types for them."""
     return getattr(jax.config, name)
 
 
 def own_settings(function: Callable[P, R]) -> Callable[P, R]:
-    """The function with the engine's settings of JAX, in this thread, meanwhile.
+    """Makes a function run with the engine's settings of JAX, in this thread only.
 
-    - Single precision (not ``jax_enable_x64``): states, checkpoints and saved files have its types,
-      and mixed ones would be another run.
-    - Compilation (not ``JAX_DISABLE_JIT``): programs are compiled before they run, for many epochs.
-    - Promotion of ranks and types, and transfers between host and device, as JAX has them by
-      default: what raises elsewhere is meant for the user's own code.
+    - Single precision (no ``jax_enable_x64``): states, checkpoints and saved files are float32.
+    - Compilation (no ``JAX_DISABLE_JIT``): the engine compiles its programs ahead of time.
+    - JAX's defaults for rank promotion, type promotion and transfers between host and device:
+      stricter settings are meant for the user's own code.
     """
 
     @functools.wraps(function)
@@ -48,15 +47,15 @@ def own_settings(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def check_process() -> None:
-    """ConfigError in a process that was forked from one in which the engine ran.
+    """Raises ConfigError in a process that was forked from one in which the engine ran.
 
-    JAX hangs there: the threads that run its programs are not copied.
+    JAX would hang there, because a fork does not copy the threads that run its programs.
     """
     global _process
     if _process is None:
         _process = os.getpid()
     elif _process != os.getpid():
         raise ConfigError(
-            "this process was forked after JAX had started, so that JAX would hang here; start "
-            "processes by multiprocessing.get_context('spawn'), or by joblib"
+            "this process was forked after JAX had started, so JAX would hang; start processes "
+            "with multiprocessing.get_context('spawn') or joblib"
         )

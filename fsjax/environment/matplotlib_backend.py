@@ -1,4 +1,4 @@
-"""Matplotlib without the backend that the environment names, where there is no such backend."""
+"""A check of ``MPLBACKEND``, so that an unknown Matplotlib backend does not end a run."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import warnings
 
 
 def check_backend() -> None:
-    """Imports Matplotlib, if ``MPLBACKEND`` is set, so that a wrong name is not an error.
+    """Imports Matplotlib if ``MPLBACKEND`` is set, and turns an unknown backend into a warning.
 
-    Matplotlib cannot be imported where ``MPLBACKEND`` names no backend, of which a run would hear
-    when it is over and its pictures are drawn. They need no backend: all are drawn with Agg.
+    With an unknown backend the import of Matplotlib fails, which a run would otherwise notice only
+    at its end, when it draws figures. All figures are drawn with Agg, so no backend is needed.
     """
     backend = os.environ.get("MPLBACKEND")
     if not backend or "matplotlib" in sys.modules:
@@ -20,7 +20,7 @@ def check_backend() -> None:
     try:
         import matplotlib
 
-        # What Matplotlib does with it.
+        # As Matplotlib itself does with MPLBACKEND.
         matplotlib.rcParams["backend"] = backend
     except ImportError:  # an optional library
         pass

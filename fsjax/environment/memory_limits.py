@@ -1,4 +1,4 @@
-"""How much memory what a file unfolds to may take. No JAX."""
+"""Limits on the memory that a table or an unpacked file may take. Does not import JAX."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fsjax.errors import DataError, check_whole
 #: The share of the free memory that one table or file may take, unless ``max_bytes`` is given.
 SHARE: Final = 0.5
 
-#: Bytes of memory that are counted on where the system does not tell.
+#: Bytes of free memory that are assumed if the system does not report any number.
 UNKNOWN: Final = 8 * 2**30
 
 _MEMINFO = Path("/proc/meminfo")
@@ -20,11 +20,11 @@ _OF_CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
 def free_memory() -> int:
-    """Bytes of memory that are free, of those that a container may take; all where none tells."""
+    """Bytes of free memory, at most the limit of the container if there is one."""
     free = _available()
     try:
         return min(free, int(_OF_CONTAINER.read_text()))
-    # There is no such file, or it says "max".
+    # The file does not exist, or says "max".
     except (OSError, ValueError):
         return free
 
@@ -43,29 +43,30 @@ def _available() -> int:
 
 
 def limit_of(max_bytes: int | None) -> int:
-    """``max_bytes``, a whole number from 1, or half of the free memory where it is ``None``.
+    """The limit in bytes: ``max_bytes``, or half of the free memory if it is ``None``.
 
-    ConfigError for anything else.
+    Raises:
+      ConfigError: if ``max_bytes`` is neither ``None`` nor a whole number from 1.
     """
     return int(SHARE * free_memory()) if max_bytes is None else check_whole("max_bytes", max_bytes)
 
 
 def check_bytes(needed: float, max_bytes: int | None, what: str, advice: str) -> None:
-    """DataError, which begins with ``what``, for more bytes than :func:`limit_of` allows.
+    """Raises DataError, starting with ``what``, for more bytes than :func:`limit_of` allows.
 
-    Infinity stands for a number of bytes that is not known, but too large.
+    ``needed`` is infinity if the number of bytes is unknown but too large.
     """
     limit = limit_of(max_bytes)
     if needed > limit:
         limited_by = "max_bytes" if max_bytes is not None else "half of the free memory"
         raise DataError(
-            f"{what} would take {_size(needed)}, and {_size(limit)}, {limited_by}, are "
+            f"{what} would take {_size(needed)}, but only {_size(limit)} ({limited_by}) are "
             f"allowed; {advice}"
         )
 
 
 def _size(count: float) -> str:
-    """In the largest unit of which there is one."""
+    """A number of bytes as text, in the largest unit that gives at least 1."""
     if count == math.inf:
         return "more"
     for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):

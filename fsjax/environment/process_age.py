@@ -1,4 +1,4 @@
-"""How long this process has run, so that a budget counts the time of its imports too."""
+"""The age of this process, so that a time budget includes its imports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-#: Where no system file tells, the process is as old as this module.
+#: Without the system files below, the process counts from the import of this module.
 _IMPORTED = time.monotonic()
 
 #: Linux: the 22nd field of the first file counts clock ticks from the start of the machine to the
@@ -17,8 +17,8 @@ _STAT, _UPTIME = Path("/proc/self/stat"), Path("/proc/uptime")
 def seconds_since_process_start() -> float:
     """Seconds since the process started, at least 0.
 
-    From the system on Linux, to 0.01 s. Elsewhere since this module was imported, which is early
-    where the command line imports it first: it then lacks the start of the interpreter, about
+    On Linux the system reports it to 0.01 s. Elsewhere it is the time since this module was
+    imported; if that is the first import, only the start of the interpreter is missing, about
     0.1 s.
     """
     since_import = time.monotonic() - _IMPORTED

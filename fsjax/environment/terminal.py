@@ -1,4 +1,4 @@
-"""Standard output of commands: a reader that leaves is not an error."""
+"""Standard output of commands: a closed pipe, as after ``head``, is not an error."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: Exit code of a command whose output nobody reads any more: 128 and the number of SIGPIPE.
+#: Exit code of a command whose output pipe was closed: 128 plus the number of SIGPIPE.
 NO_READER = 141
 
-#: Names in messages, of standard output and where the system gives none.
+#: Names in messages: of standard output, and of a file that the system does not name.
 _OUTPUT = "standard output"
 _UNNAMED = "standard output, or a file that the system does not name"
 
 
 def describe(error: OSError) -> str:
-    """``NAME: REASON``, for the user; an error without a name may be one of standard output."""
+    """An error as ``NAME: REASON`` for the user; without a name, it may concern standard output."""
     if error.filename is None:
         try:
             _flush()
@@ -29,17 +29,17 @@ def describe(error: OSError) -> str:
 
 @contextmanager
 def end_with_reader() -> Iterator[None]:
-    """Ends the process quietly where the reader of its output left, as ``head`` does.
+    """Ends the process quietly if the reader of its output closes the pipe, as ``head`` does.
 
     Raises:
-      SystemExit: with 141, in place of a BrokenPipeError of standard output or standard error;
-        with 2, after a message, where nothing can be written to standard output.
+      SystemExit: with code 141 instead of a BrokenPipeError of standard output or standard error;
+        with code 2, after a message, if standard output cannot be written to.
     """
     try:
         try:
             yield
         finally:
-            # Python itself would do so at its end, and complain.
+            # Otherwise Python flushes at exit and prints a traceback if that fails.
             _flush()
     except BrokenPipeError:
         if not any(map(_has_no_reader, (1, 2))):
@@ -54,7 +54,7 @@ def end_with_reader() -> Iterator[None]:
 
 
 def _flush() -> None:
-    """Writes what was printed; an error names standard output, and is not met again."""
+    """Flushes standard output; an error names it, and later output is discarded."""
     if sys.stdout is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""Parameters as named NumPy arrays, for SafeTensors, ONNX and other programs."""
+"""Converts parameters to named NumPy arrays and back, for SafeTensors, ONNX and other formats."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fsjax.errors import ConfigError
 from fsjax.sparsity.masks import apply_masks
-from fsjax.sparsity.trees import leaves_by_name, path_name
+from fsjax.sparsity.trees import check_same_shapes, leaves_by_name, path_name
 from fsjax.typing import PyTree
 
 
 def to_numpy(params: PyTree, masks: PyTree | None = None) -> dict[str, np.ndarray]:
-    """The parameters by path, such as ``"params.Dense_0.kernel"``, contiguous.
+    """Contiguous NumPy arrays of the parameters, by path, for example ``"params.Dense_0.kernel"``.
 
         safetensors.numpy.save_file(sparsity.to_numpy(params, masks), "network.safetensors")
 
     Args:
       params: arrays.
-      masks: bool in their structure; weights are 0 where these are false. ``None`` for none.
+      masks: bool arrays in the structure of ``params``; weights are set to 0 where these are false.
     """
     leaves = leaves_by_name(params if masks is None else apply_masks(params, masks))
     return {
@@ -34,21 +33,14 @@ def from_numpy(arrays: Mapping[str, np.ndarray], like: PyTree) -> PyTree:
     """The inverse of :func:`to_numpy`.
 
     Args:
-      arrays: by path.
-      like: parameters of the same network, or their shapes.
+      arrays: arrays by path.
+      like: parameters of the same network, or their shapes; they give structure and types.
 
     Raises:
-      ConfigError: for a path that is missing or unknown, or of another shape.
+      ConfigError: if a path is missing or unknown, or an array has another shape.
     """
     expected = {path.replace("/", "."): leaf for path, leaf in leaves_by_name(like).items()}
-    for path in expected.keys() | arrays.keys():
-        shape = expected[path].shape if path in expected else None
-        other = np.shape(arrays[path]) if path in arrays else None
-        if shape != other:
-            raise ConfigError(
-                f"{path} has shape {other} in the arrays and {shape} in the network; None is for "
-                "arrays that are not there"
-            )
+    check_same_shapes(arrays, expected, "the arrays", "the network")
     return jax.tree_util.tree_map_with_path(
         lambda path, leaf: jnp.asarray(arrays[path_name(path).replace("/", ".")], leaf.dtype), like
     )

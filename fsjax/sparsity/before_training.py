@@ -1,4 +1,4 @@
-"""Masks chosen once, before training, by a loss and its gradients: SNIP and GraSP."""
+"""SNIP and GraSP: masks chosen once, before training, from a loss and its gradients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jax import Array
 from fsjax.sparsity.kth import largest
 from fsjax.sparsity.masks import Counts, Where, is_kernel, named_leaves
 from fsjax.sparsity.pruning import Scope
-from fsjax.sparsity.trees import leaves_by_name, with_leaves
+from fsjax.sparsity.trees import leaves_by_name, split, with_leaves
 from fsjax.typing import PyTree
 
 
@@ -22,17 +22,21 @@ def snip_masks(
     where: Where = is_kernel,
     scope: Scope = "layer",
 ) -> PyTree:
-    """Keeps the largest ``|gradient x weight|`` (SNIP, Lee et al. 2019).
+    """Keeps the connections with the largest ``|gradient x weight|`` (SNIP, Lee et al., 2019).
 
-    With the parameters themselves as ``gradients`` this is magnitude pruning. The masks are as
-    those of :func:`fsjax.sparsity.init_masks`, for :func:`fsjax.sparsity.with_masks`.
+    With the parameters themselves as ``gradients``, this is magnitude pruning. Put the masks into
+    an optimiser with :func:`fsjax.sparsity.with_masks`.
 
     Args:
       params: dense parameters.
-      gradients: of the loss on one batch or more, in their structure.
+      gradients: gradients of the loss on one or more batches, in the structure of ``params``.
       counts, where: as in :func:`fsjax.sparsity.init_masks`.
-      scope: ``"layer"`` ranks the layers one by one, as the code of CTRE does; ``"global"`` ranks
-        all together, as the paper of SNIP does, so that only the sum of ``counts`` matters.
+      scope: ``"layer"`` ranks the weights of each layer separately, as in the code of CTRE;
+        ``"global"`` ranks all weights together, as in the SNIP paper, and uses only the sum of
+        ``counts``.
+
+    Returns:
+      Bool masks in the structure of ``params``, all true where nothing is masked.
     """
     slopes = leaves_by_name(gradients)
     scores = {
@@ -48,14 +52,18 @@ def grasp_masks(
     where: Where = is_kernel,
     scope: Scope = "global",
 ) -> PyTree:
-    """Keeps the weights whose removal lowers the norm of the gradient most (GraSP, eq. 8).
+    """Keeps the weights whose removal would reduce the gradient norm most (GraSP, eq. 8).
 
-    Wang, Zhang and Grosse, ICLR 2020: those with the highest ``-weight x (Hessian x gradient)`` go.
+    Wang, Zhang and Grosse, ICLR 2020: those with the highest ``-weight x (Hessian x gradient)`` are
+    removed.
 
     Args:
-      loss: a scalar, from the parameters; on one batch or more.
+      loss: function from the parameters to the scalar loss on one or more batches.
       params: dense parameters.
       counts, where, scope: as in :func:`snip_masks`; the paper ranks all weights together.
+
+    Returns:
+      Bool masks, as :func:`snip_masks`.
     """
     products = leaves_by_name(hessian_gradient(loss, params))
     scores = {name: products[name] * weight for name, weight in named_leaves(params, where).items()}
@@ -75,8 +83,4 @@ def _of_largest(params: PyTree, scores: dict[str, Array], counts: Counts, scope:
         pairs = zip(scores.items(), numbers, strict=True)
         return with_leaves(dense, {name: largest(score, n) for (name, score), n in pairs})
     together = jnp.concatenate([score.reshape(-1) for score in scores.values()])
-    chosen, masks, start = largest(together, sum(numbers)), {}, 0
-    for name, score in scores.items():
-        masks[name] = chosen[start : start + score.size].reshape(score.shape)
-        start += score.size
-    return with_leaves(dense, masks)
+    return with_leaves(dense, split(largest(together, sum(numbers)), scores))

@@ -1,8 +1,8 @@
-"""BinMask on the parameters of any network (Jia and Rinard, "Effective Neural Network L0
-Regularization With BinMask", section 3.1): binary masks with latent values that are trained.
+"""BinMask for the parameters of any network: binary masks with trainable latent values.
 
-The network's code stays as it is: its parameters are chosen by path and multiplied by their masks
-before they go in::
+Jia and Rinard, "Effective Neural Network L0 Regularization With BinMask", section 3.1. The code of
+the network does not change: parameters chosen by path are multiplied by their masks before the
+forward pass::
 
     params = init_binmask(model.init(key, x)["params"])
     tx = binmask_optimizer(optax.sgd(0.1), num_epochs=20, steps_per_epoch=100)
@@ -32,10 +32,10 @@ from fsjax.typing import PyTree
 
 @jax.custom_vjp
 def quantize(latents: Array) -> Array:
-    """1 where a latent value is at least 0, else 0, in the same type (equations 2 to 5).
+    """The binary mask of latent values: 1 where they are at least 0, else 0 (equations 2 to 5).
 
-    Its gradient is that of the identity: what arrives at the mask goes on to the latent values as
-    it is. Any shape.
+    The gradient is that of the identity (straight-through estimator): latent values get the
+    gradient of the mask unchanged. Any shape; the type stays the same.
     """
     return (latents >= 0).astype(latents.dtype)
 
@@ -52,12 +52,12 @@ quantize.defvjp(_quantize_forward, _quantize_backward)
 
 
 class Masked(NamedTuple):
-    """Parameters with latent masks.
+    """Parameters and the latent values of their masks.
 
     Attributes:
-      weights: parameters of the network, as its ``init`` gave them.
-      latents: latent values by the path of the parameter that they mask, such as
-        ``Dense_0/kernel``, in its shape.
+      weights: parameters of the network.
+      latents: latent values, in the shape of the parameter that they mask, by its path, for
+        example ``Dense_0/kernel``.
     """
 
     weights: PyTree
@@ -65,29 +65,33 @@ class Masked(NamedTuple):
 
 
 def init_binmask(weights: PyTree, where: Where = is_kernel, initial: float = 0.3) -> Masked:
-    """Masks, all open, over chosen parameters.
+    """Adds masks, all open, to chosen parameters.
 
     Args:
       weights: any tree of parameters.
-      where: ``(path, leaf) -> bool``: which of them are masked, by default all of two or more
-        dimensions; ConfigError if none is.
-      initial: alpha_0 of Algorithm 1, from 0 (else ConfigError): the nearer to 0, the sooner a mask
-        closes.
+      where: ``(path, leaf) -> bool``, or patterns of paths: which parameters are masked; by default
+        all of two or more dimensions except biases.
+      initial: initial latent value (alpha_0 of Algorithm 1), at least 0; the closer to 0, the
+        sooner masks close.
+
+    Raises:
+      ConfigError: if no parameter is chosen, or ``initial`` is negative.
     """
     check(NonNegative, initial=initial)
     return Masked(weights, filled_leaves(weights, where, initial))
 
 
 def masked_weights(params: Masked) -> PyTree:
-    """The parameters times their masks; gradients reach both, straight through the latter."""
+    """The parameters times their masks; gradients flow to both, straight through the masks."""
     masks = {path: quantize(latents) for path, latents in params.latents.items()}
     return times_masks(params.weights, masks)
 
 
 def mask_penalty(latents: Mapping[str, Array]) -> Array:
-    """Half the sum of the squared masks, whose gradient is the mask itself (section 3.1).
+    """The penalty: half the sum of the squared masks, a scalar (section 3.1).
 
-    Its value is half the number of open entries; closed ones are not pushed any further.
+    Its value is half the number of open entries. Its gradient is the mask itself, so closed entries
+    are not pushed further down.
     """
     squares = [jnp.sum(jnp.square(quantize(values))) for values in latents.values()]
     return jnp.asarray(0.5 * sum(squares))
@@ -104,42 +108,44 @@ def binmask_optimizer(
     clip: float = 1.0,
     end_epoch: int | None = None,
 ) -> optax.GradientTransformation:
-    """The optimiser of :class:`Masked` parameters: one for the weights, Adam for the masks.
+    """The optimiser of :class:`Masked` parameters: yours for the weights, Adam for the masks.
 
-    The masks rest during the first epochs, then move at a rate that falls along a cosine from
-    epoch to epoch: the text of the paper, not line 18 of Algorithm 1, which rises as printed.
-    A value outside its range is a ConfigError.
+    The masks are frozen in the first epochs. Then their learning rate decays along a cosine from
+    epoch to epoch, as in the text of the paper; line 18 of Algorithm 1, as printed, increases it.
 
     Args:
       weights: any optimiser of the weights; it sees neither the masks nor their gradients.
-      num_epochs: E, of the masks' schedule, at least 1.
-      steps_per_epoch: optimiser steps in an epoch, at least 1.
-      warmup: share of the epochs, in [0, 1), before the masks move.
-      learning_rate: of the masks at first, above 0.
-      final_learning_rate: of the masks in the last epoch.
-      clip: alpha_1 of Algorithm 1: latent values stay within ``[-clip, clip]``.
-      end_epoch: the masks rest again from this epoch on, for fine-tuning; by default never.
+      num_epochs: length E of the masks' schedule in epochs, at least 1.
+      steps_per_epoch: optimiser steps per epoch, at least 1.
+      warmup: share of the epochs in which the masks are frozen, in [0, 1).
+      learning_rate: initial learning rate of the masks, above 0.
+      final_learning_rate: learning rate of the masks in the last epoch.
+      clip: bound alpha_1 of Algorithm 1, above 0: latent values stay within ``[-clip, clip]``.
+      end_epoch: the masks are frozen again from this epoch on, for fine-tuning; by default never.
+
+    Raises:
+      ConfigError: if a value is outside its range.
     """
     check(Rate, warmup=warmup)
     check(Positive, clip=clip)
-    resting = int(warmup * num_epochs)
+    frozen_epochs = int(warmup * num_epochs)
     schedule = cosine_by_epoch(
-        learning_rate, final_learning_rate, num_epochs - resting, steps_per_epoch
+        learning_rate, final_learning_rate, num_epochs - frozen_epochs, steps_per_epoch
     )
     end = None if end_epoch is None else end_epoch * steps_per_epoch
     latents = active_between(
-        optax.chain(optax.adam(schedule), clip_params(clip)), resting * steps_per_epoch, end
+        optax.chain(optax.adam(schedule), clip_params(clip)), frozen_epochs * steps_per_epoch, end
     )
     return optax.partition({"weights": weights, "latents": latents}, Masked._make(Masked._fields))
 
 
 def layer_sparsity(latents: Mapping[str, Array]) -> dict[str, float]:
-    """The share of closed entries, in [0, 1], by the path of the parameter."""
+    """Share of closed entries of each mask, in [0, 1], by path."""
     return {path: float(np.mean(np.asarray(values) < 0)) for path, values in latents.items()}
 
 
 def mask_sparsity(latents: Mapping[str, Array]) -> Array:
-    """The share of closed entries of all masks together, a scalar in [0, 1]."""
+    """Share of closed entries over all masks, a scalar in [0, 1]."""
     size = sum(values.size for values in latents.values())
     closed = [jnp.sum((values < 0).astype(jnp.float32)) for values in latents.values()]
     return jnp.asarray(sum(closed) / size)

@@ -1,7 +1,7 @@
-"""A layer as its connections alone: for networks whose matrices would not fit anywhere.
+"""The connections of a layer without a matrix, for networks whose matrices exceed the memory.
 
-No array here has an entry for every pair of neurons. The connections lie in the order of the flat
-positions of the matrix, so that ties of the rules fall as they do for masks.
+No array here has an entry for every pair of neurons. Connections are in the order of their flat
+positions in the matrix, so rules break ties as they do for masks.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ from flax import struct
 from jax import Array
 from jax.experimental.sparse import BCSR
 
-#: Rows of a batch from which JAX's CSR product, of Eigen on CPUs, is faster than a scatter.
+#: Smallest batch for which JAX's CSR product (Eigen on CPUs) is faster than a scatter.
 CSR_BATCH = 8
 
-#: Connections whose products are held at once, so that these stay in the cache.
+#: Connections whose products are computed at once, so that these stay in the cache.
 _PIECE = 256
 
-#: Products of weights and activations that a scatter holds at once.
+#: Largest number of products of weights and activations that a scatter holds in memory.
 _HELD = 2**24
 
 
 class Index(NamedTuple):
-    """What products with many rows at once need beside the connections.
+    """What products with large batches need in addition to the connections.
 
     Attributes:
-      order: ``(n,)`` int32, the connections by output neuron.
-      rows: ``(n,)`` their input neurons in this order.
-      from_inputs, to_outputs: ``(I + 1,)`` and ``(O + 1,)`` where those of every neuron begin.
+      order: ``(n,)`` int32, permutation that sorts the connections by output neuron.
+      rows: ``(n,)`` int32, their input neurons in this order.
+      from_inputs, to_outputs: ``(I + 1,)`` and ``(O + 1,)`` int32, where the connections of each
+        neuron begin.
     """
 
     order: Array
@@ -42,13 +43,13 @@ class Index(NamedTuple):
 
 
 class Connections(struct.PyTreeNode):
-    """The connections of a layer ``(I, O)``: where there are weights, which are ``(n,)``.
+    """The n connections of a layer from I inputs to O outputs; their weights are ``(n,)``.
 
     Attributes:
       rows: ``(n,)`` int32 input neurons, ascending.
       columns: ``(n,)`` int32 output neurons, ascending for each input neuron.
-      grown: int32, how many have come since the start; differences count, so that it may wrap.
-      index: see :func:`indexed`, or ``()``.
+      grown: int32 number of connections grown so far. Only differences are used, so it may wrap.
+      index: the index of :func:`indexed`, or ``()``.
       shape: ``(I, O)``.
     """
 
@@ -60,17 +61,17 @@ class Connections(struct.PyTreeNode):
 
     @property
     def size(self) -> int:
-        """Pairs of neurons, ``I O``."""
+        """Number of pairs of neurons, ``I * O``."""
         return math.prod(self.shape)
 
 
 def connected(rows: Array, columns: Array, shape: tuple[int, int]) -> Connections:
-    """Connections ``(n,)`` that are given in order, without an index."""
+    """Connections from sorted ``(n,)`` rows and columns, without an index."""
     return Connections(rows, columns, jnp.zeros((), jnp.int32), (), shape)
 
 
 def indexed(connections: Connections, on: bool = True) -> Connections:
-    """With an index for products with many rows at once, or (``on`` false) without."""
+    """The connections with an index for products with large batches, or without if not ``on``."""
     if not on:
         return connections.replace(index=())
     rows, columns = connections.rows, connections.columns
@@ -84,37 +85,37 @@ def indexed(connections: Connections, on: bool = True) -> Connections:
 
 
 def dense(values: Array, connections: Connections) -> Array:
-    """The matrix ``(I, O)`` with the values ``(n,)`` in place and 0 elsewhere; for small layers."""
+    """The matrix ``(I, O)`` with the values ``(n,)`` at the connections and 0 elsewhere."""
     empty = jnp.zeros(connections.shape, values.dtype)
     return empty.at[connections.rows, connections.columns].set(values)
 
 
 def of_inputs(values: Array, connections: Connections) -> Array:
-    """``(I,)`` sums of values ``(n,)`` over the connections of every input neuron."""
+    """Sums ``(I,)`` of values ``(n,)`` over the connections of each input neuron."""
     total = jnp.zeros(connections.shape[0], values.dtype)
     return total.at[connections.rows].add(values, indices_are_sorted=True)
 
 
 def by_connections(function: Callable, *trees: object) -> object:
-    """``jax.tree.map`` over trees of masks in which :class:`Connections` count as leaves."""
+    """``jax.tree.map`` over trees of masks, with :class:`Connections` as leaves."""
     return jax.tree.map(function, *trees, is_leaf=is_connections)
 
 
 def without_index(masks: object) -> object:
-    """Masks as they are kept, exported and compared: the connections alone."""
+    """Masks without indices, as they are stored, exported and compared."""
     return by_connections(
         lambda leaf: indexed(leaf, False) if is_connections(leaf) else leaf, masks
     )
 
 
 def indexed_like(masks: object, like: object) -> object:
-    """Masks of S seeds, ``(S, n)``, with an index where others of their structure have one."""
+    """Masks of S seeds, ``(S, n)``, with an index wherever ``like`` has one."""
 
-    def one(leaf: object, other: object) -> object:
+    def index_leaf(leaf: object, other: object) -> object:
         wanted = is_connections(other) and other.index != ()
         return jax.vmap(indexed)(leaf) if wanted and is_connections(leaf) else leaf
 
-    return by_connections(one, masks, like)
+    return by_connections(index_leaf, masks, like)
 
 
 def is_connections(node: object) -> TypeGuard[Connections]:
@@ -124,9 +125,9 @@ def is_connections(node: object) -> TypeGuard[Connections]:
 
 @jax.custom_vjp
 def connected_dot(values: Array, connections: Connections, x: Array) -> Array:
-    """The layer on activations with the neurons first: ``(I, B) -> (O, B)``.
+    """The product of a layer with activations, neurons first: ``(I, B) -> (O, B)``.
 
-    The same as ``dense(values, connections).T @ x`` up to floating-point reassociation.
+    Equal to ``dense(values, connections).T @ x`` up to floating-point reassociation.
     """
     index, outputs = connections.index, connections.shape[1]
     if isinstance(index, Index) and x.shape[1] >= CSR_BATCH:
@@ -152,11 +153,11 @@ connected_dot.defvjp(_forward, _backward)
 
 
 def products(x: Array, y: Array, rows: Array, columns: Array) -> Array:
-    """``(n,)`` entries at rows and columns of ``x @ y.T``, for ``(I, B)`` and ``(O, B)``."""
+    """Entries ``(n,)`` of ``x @ y.T`` at rows and columns, for x ``(I, B)`` and y ``(O, B)``."""
     if x.shape[1] < CSR_BATCH:
         parts = (x[:, i][rows] * y[:, i][columns] for i in range(x.shape[1]))
         return sum(parts, jnp.zeros(rows.shape, x.dtype))
-    # The sum over the batch as a product with ones: several times faster on CPUs.
+    # The sum over the batch is a product with ones: several times faster on CPUs.
     ones = jnp.ones(x.shape[1], x.dtype)
     pieces = -(-rows.size // _PIECE)
     if pieces < 2:
@@ -170,23 +171,26 @@ def products(x: Array, y: Array, rows: Array, columns: Array) -> Array:
 def _scatter_dot(values: Array, start: Array, end: Array, size: int, x: Array) -> Array:
     """Sums ``(size, B)`` of ``values x[start]`` at ``end``, for ``(J, B)``."""
 
-    def of_part(x: Array) -> Array:
+    def product_with(x: Array) -> Array:
         return jnp.zeros((size, x.shape[1]), x.dtype).at[end].add(values[:, None] * x[start])
 
     batch = x.shape[1]
-    # A batch of unknown size, of an exported program, is taken as it is.
+    # A batch of symbolic size, in an exported program, is not split.
     if not isinstance(batch, int) or batch * values.size <= _HELD:
-        return of_part(x)
+        return product_with(x)
     part = max(1, _HELD // values.size)
     parts = -(-batch // part)
     x = jnp.pad(x, ((0, 0), (0, parts * part - batch))).reshape(-1, parts, part)
-    sums = jax.lax.map(of_part, jnp.moveaxis(x, 1, 0))
+    sums = jax.lax.map(product_with, jnp.moveaxis(x, 1, 0))
     return jnp.moveaxis(sums, 0, 1).reshape(size, -1)[:, :batch]
 
 
 @jax.custom_batching.sequential_vmap
 def _csr_dot(values: Array, columns: Array, starts: Array, x: Array) -> Array:
-    """A matrix by its rows on ``(J, B)``; batches of matrices would be made of scatters."""
+    """CSR matrix times ``(J, B)``.
+
+    Sequential under vmap, because JAX computes products of batched BCSR matrices by scatters.
+    """
     shape = (starts.size - 1, x.shape[0])
     matrix = BCSR((values, columns, starts), shape=shape, indices_sorted=True, unique_indices=True)
     return matrix @ x

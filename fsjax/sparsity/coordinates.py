@@ -1,16 +1,16 @@
-"""Positions of the connections of a mask, and the weights at them as a vector."""
+"""Converts between masked matrices and vectors of the weights at the active positions."""
 
 from __future__ import annotations
 
 import jax.numpy as jnp
 from jax import Array
 
-#: Entries of a mask that are counted together.
+#: Number of entries of a mask that are counted as a block.
 _BLOCK = 32
 
 
 def positions_of(mask: Array, count: int) -> Array:
-    """Flat positions ``(count,)``, int32, ascending, of the ``count`` true entries of a mask."""
+    """The flat positions of the ``count`` true entries of a mask, ``(count,)`` int32, ascending."""
     flat = jnp.pad(mask.reshape(-1), (0, -mask.size % _BLOCK)).reshape(-1, _BLOCK)
     cumulative = jnp.cumsum(jnp.sum(flat, axis=1, dtype=jnp.int32))
     wanted = jnp.arange(count, dtype=jnp.int32)
@@ -22,12 +22,12 @@ def positions_of(mask: Array, count: int) -> Array:
 
 
 def gather(leaf: Array, positions: Array) -> Array:
-    """The entries at flat positions; the leaf itself where there are no positions."""
+    """The entries of an array at flat positions; without positions, the array itself."""
     return leaf.reshape(-1)[positions] if positions.size else leaf
 
 
 def scatter(values: Array, positions: Array, mask: Array) -> Array:
-    """Undoes :func:`gather` into an array of 0 in the shape of ``mask``."""
+    """Inverse of :func:`gather`: an array in the shape of ``mask`` that is 0 elsewhere."""
     if not positions.size:
         return values
     flat = jnp.zeros(mask.size, values.dtype)

@@ -1,4 +1,4 @@
-"""Cost of a network as the papers count it: connections and FLOPs."""
+"""Cost of a network as the papers count it: number of connections and FLOPs."""
 
 import jax
 import numpy as np
@@ -17,7 +17,7 @@ def count_connections(params: PyTree, masks: PyTree = ()) -> int:
     Args:
       params: arrays of one network (one seed); those with two or more dimensions are weights.
       masks: boolean arrays with the structure and shapes of ``params``, or ``()`` if nothing is
-        masked; connections (:mod:`fsjax.sparsity.connections`) may replace some of them.
+        masked. Instead of a mask, a layer may have :class:`fsjax.sparsity.connections.Connections`.
 
     Raises:
       ConfigError: if ``masks`` has another structure or other shapes.
@@ -43,9 +43,13 @@ def count_connections(params: PyTree, masks: PyTree = ()) -> int:
 
 
 def training_flops(connections: int, num_samples: int, num_epochs: int, each: float = 6.0) -> float:
-    """Floating-point operations of training, as in WAST's Table 3 (A.2).
+    """Number of floating-point operations of training, as in WAST's Table 3 (appendix A.2).
 
-    For each connection of :func:`count_connections` and each row of an epoch, a multiplication and
-    an addition in the forward pass, and twice as many operations in the backward pass.
+    Args:
+      connections: number of connections, from :func:`count_connections`.
+      num_samples: rows per epoch.
+      num_epochs: number of epochs.
+      each: operations per connection and row: by default 2 in the forward pass (a multiplication
+        and an addition) and 4 in the backward pass.
     """
     return each * connections * num_samples * num_epochs

@@ -1,4 +1,4 @@
-"""Drop rules: which active connections to remove. Most return scores, and the lowest go.
+"""Drop rules: which active connections to remove. Most return scores; the lowest are removed.
 
 See :mod:`fsjax.sparsity.topology` for what a rule may return.
 """
@@ -26,10 +26,10 @@ def magnitude_times_importance(layer: Layer, fraction: Array, key: Array) -> Arr
 
 @active_only
 def per_sign(layer: Layer, fraction: Array | float, key: Array) -> Array:
-    """A fraction of the positive and one of the negative weights, nearest 0 (SET).
+    """The same fraction of the positive and of the negative weights, those closest to 0 (SET).
 
-    Active weights of exactly 0 go too. With ``importance`` in the layer, weights count times
-    the importance of their neuron, as in the authors' code of WAST.
+    Active weights that are exactly 0 are dropped too. If the layer has ``importance``, weights are
+    multiplied by the importance of their neuron, as in the WAST authors' code.
     """
     scores = jnp.abs(layer.weight)
     if layer.importance is not None:
@@ -51,14 +51,14 @@ def lowest_similarity(layer: Layer, fraction: Array, key: Array) -> Array:
 
 @active_only
 def random(layer: Layer, fraction: Array, key: Array) -> Array:
-    """Any connections."""
+    """Random connections."""
     return random_order(key, layer.mask.shape)
 
 
 @active_only
 @needs("gradient")
 def saliency(layer: Layer, fraction: Array, key: Array) -> Array:
-    """The smallest ``|weight x gradient|``: what the loss changes by to first order."""
+    """The smallest ``|weight x gradient|``, the first-order change of the loss."""
     return jnp.abs(layer.weight * layer.needed("gradient"))
 
 

@@ -1,7 +1,7 @@
-"""Where new connections go in a layer that is held by its connections: at random, or the best.
+"""Chooses free positions for new connections, at random or by score, without a matrix.
 
-Both give sorted keys of free positions, exactly as many as are wanted, without an array that has
-an entry for every pair of neurons.
+All functions return sorted keys of free positions, exactly as many as are wanted, and create no
+array with an entry for every pair of neurons.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from fsjax.sparsity.coordinates import positions_of
 from fsjax.sparsity.kth import ordered_bits, random_subset
 from fsjax.sparsity.places import LAST, Keys
 
-#: Layers of at most so many pairs of neurons draw as masks do: the same key, the same connections.
+#: Layers of at most this many pairs of neurons draw the same connections as a mask would.
 DRAWN_AS_MASKS = 2**18
 
-#: Pairs of neurons whose scores are held at once.
+#: Number of scores that are in memory at once.
 BLOCK = 2**22
 
-#: Scores are counted by half of their 32 bits at a time.
+#: Bins of a histogram of scores, by the upper or the lower 16 of their 32 bits.
 _BINS = 2**16
 
 
 class Taken(NamedTuple):
-    """Positions that are not free: ascending keys ``(n,)``, and which of them count."""
+    """Occupied positions: ascending keys ``(n,)``, and bool ``(n,)``, which of them count."""
 
     keys: Keys
     among: Array
 
 
 class Found(NamedTuple):
-    """Free positions: ascending keys ``(m,)``, and which of them were chosen."""
+    """Free positions: ascending keys ``(m,)``, and bool ``(m,)``, which of them were chosen."""
 
     keys: Keys
     chosen: Array
@@ -46,14 +46,15 @@ class Found(NamedTuple):
 def random_free(
     key: Array, taken: Sequence[Taken], wanted: Array, most: int, shape: tuple[int, int]
 ) -> Found:
-    """``wanted`` positions that are not taken, each subset equally likely.
+    """Draws ``wanted`` free positions; all subsets are equally likely.
 
     Args:
       key: PRNG key.
-      taken: what is not free.
-      wanted: int32 scalar, at most ``most``, and at most a quarter of all positions.
-      most: the largest number that may be wanted, static.
-      shape: ``(I, O)``.
+      taken: positions that are not free.
+      wanted: number of positions, an int32 scalar of at most ``most``, and at most a quarter of all
+        positions.
+      most: static upper bound of ``wanted``.
+      shape: shape ``(I, O)`` of the layer.
     """
     if math.prod(shape) <= DRAWN_AS_MASKS:
         return _as_masks(key, taken, wanted, most, shape)
@@ -74,13 +75,13 @@ def _as_masks(
 def by_rejection(
     key: Array, taken: Sequence[Taken], wanted: Array, most: int, shape: tuple[int, int]
 ) -> Found:
-    """:func:`random_free` for layers of any size: the random numbers are as many as the draws.
+    """:func:`random_free` for layers of any size, by rejection sampling.
 
-    Some more are drawn than wanted. Those that are taken or come twice are left out, and then as
-    many at random as are too many, which favours no position.
+    More positions are drawn than wanted. Taken positions and duplicates are rejected, and a random
+    surplus is discarded, so no position is favoured.
     """
-    full = sum(block.among.size for block in taken) + most
-    spare = 2.0 * full / math.prod(shape)
+    occupied = sum(block.among.size for block in taken) + most
+    spare = 2.0 * occupied / math.prod(shape)
     length = most + math.ceil(spare * most) + 64
 
     def draw(carry: tuple) -> tuple:
@@ -102,21 +103,21 @@ def by_rejection(
     def too_few(carry: tuple) -> Array:
         return jnp.sum(carry[1].chosen, dtype=jnp.int32) < wanted
 
-    key, key_less = jax.random.split(key)
+    key, key_surplus = jax.random.split(key)
     nothing = jnp.full(length, LAST)
     parts = len(places.keys_of(nothing, nothing, shape))
     start = Found((nothing,) * parts, jnp.zeros(length, bool))
     accepted = jax.lax.while_loop(too_few, draw, (key, start))[1]
     surplus = jnp.sum(accepted.chosen, dtype=jnp.int32) - wanted
     return accepted._replace(
-        chosen=accepted.chosen & ~random_subset(key_less, surplus, accepted.chosen)
+        chosen=accepted.chosen & ~random_subset(key_surplus, surplus, accepted.chosen)
     )
 
 
 def _capped_cumsum(counts: Array, most: int) -> Array:
-    """Cumulated sums of non-negative counts ``(n,)``, or ``most`` where they are larger.
+    """Cumulative sums of non-negative counts ``(n,)``, capped at ``most``.
 
-    A loop, as an associative scan is compiled level by level.
+    This is a loop because JAX compiles each level of an associative scan separately.
     """
     numbers = jnp.arange(counts.size, dtype=jnp.int32)
 
@@ -137,16 +138,16 @@ def best_free(
     shape: tuple[int, int],
     block: int = BLOCK,
 ) -> Found:
-    """The ``wanted`` positions of the largest scores that are not taken; ties as in ``largest``.
+    """The ``wanted`` free positions with the largest scores; ties as in :func:`largest`.
 
-    Scores are made three times, some rows at a time: to count by the upper and by the lower half of
-    their bits, which gives the threshold, and to collect.
+    Scores are computed three times, a block of rows at a time: twice to find the threshold, from
+    histograms of the upper and of the lower half of their bits, and once to collect the positions.
 
     Args:
-      scores: from int32 numbers of input neurons ``(b,)`` to their scores ``(b, O)``.
-      taken: what is not free.
+      scores: function from int32 numbers of input neurons ``(b,)`` to their scores ``(b, O)``.
+      taken: positions that are not free.
       wanted, most, shape: as in :func:`random_free`.
-      block: about how many scores are held at once.
+      block: approximate number of scores that are in memory at once.
     """
     inputs, outputs = shape
     rows_at_once = max(1, min(inputs, block // outputs))
@@ -154,7 +155,7 @@ def best_free(
     taken_rows, taken_columns = places.rows_and_columns(taken.keys, shape)
 
     def bits_of(number: Array) -> tuple[Array, Array]:
-        """Numbers that are lowest for the largest scores, and which may be chosen."""
+        """Keys that are lowest for the largest scores, and which of them are free."""
         rows = number * rows_at_once + jnp.arange(rows_at_once, dtype=jnp.int32)
         bits = ~ordered_bits(scores(jnp.minimum(rows, inputs - 1)))
         inside = jnp.where(taken.among, taken_rows - rows[0], -1)
@@ -165,7 +166,7 @@ def best_free(
         return flipped.reshape(-1), free.reshape(-1)
 
     def count(half: Callable[[Array], tuple[Array, Array]], left: Array) -> tuple[Array, Array]:
-        """The first bin by which ``left`` are counted, and how many are left before it."""
+        """The bin in which the ``left``-th key lies, and its rank within this bin."""
 
         def add(number: Array, counts: Array) -> Array:
             bits, free = bits_of(number)
@@ -174,7 +175,7 @@ def best_free(
             return jnp.minimum(counts.at[bins].add(1, mode="drop"), most)
 
         counts = jax.lax.fori_loop(0, blocks, add, jnp.zeros(_BINS, jnp.int32))
-        # No number above ``most`` matters, and all positions may be more than int32 holds.
+        # Counts above ``most`` do not matter, and int32 may not hold the number of all positions.
         cumulative = _capped_cumsum(counts, most)
         position = jnp.argmax(cumulative >= left)
         return position.astype(jnp.uint32), left - jnp.where(
@@ -195,14 +196,14 @@ def best_free(
         inside = jnp.arange(bits.size, dtype=jnp.int32)
         keys = places.keys_of(number * rows_at_once + inside // outputs, inside % outputs, shape)
         collected = tuple(
-            whole.at[slots].set(part, mode="drop")
-            for whole, part in zip(collected, keys, strict=True)
+            earlier.at[slots].set(part, mode="drop")
+            for earlier, part in zip(collected, keys, strict=True)
         )
         done += jnp.sum(chosen, dtype=jnp.int32)
         return done, ties_left - jnp.sum(ties, dtype=jnp.int32), collected
 
     start = (jnp.full(most, LAST),) * len(taken.keys)
-    # Nothing wanted: no ties, and no bits below the first bin.
+    # If nothing is wanted, no ties are left, and no key lies below the first bin.
     carry = (jnp.zeros((), jnp.int32), left, start)
     best = jax.lax.fori_loop(0, blocks, collect, carry)[2]
     chosen = jnp.arange(most) < wanted

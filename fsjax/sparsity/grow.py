@@ -24,7 +24,7 @@ from fsjax.sparsity.topology import (
     shrinks,
 )
 
-#: Neurons up to which each is compared with each, which is cheaper than a sort of so many.
+#: Largest number of neurons that are compared pairwise; for more, sorting is faster.
 COMPARED = 2000
 
 
@@ -38,7 +38,7 @@ def _count(chosen: Array) -> Array:
 
 
 def random(layer: Layer, dropped: Array, key: Array) -> Array:
-    """Any free connections (SET)."""
+    """Random free connections (SET)."""
     return ~random_order(key, layer.mask.shape)
 
 

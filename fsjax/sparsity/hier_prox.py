@@ -6,53 +6,52 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-#: Rows of the skip layer below this norm count as 0: their squares lose digits in float32.
+#: Rows of the skip layer with a smaller norm count as 0: their squares lose precision in float32.
 SMALLEST_NORM = 1e-15
 
-#: Numbers that a CPU adds at once.
+#: Number of floats that a CPU adds at once.
 LANES = 8
 
 
 def hier_prox(
     skip: Array, kernel: Array, strength: Array | float, hierarchy: Array | float
 ) -> tuple[Array, Array]:
-    """Shrinks skip weights and bounds the first layer by them, for every feature at once.
+    """Shrinks the skip weights and bounds the first layer by them, for all features at once.
 
-    With v and u the rows of a feature in ``skip`` and ``kernel``, the new rows v', u' are where ::
+    Let v and u be the rows of a feature in ``skip`` and ``kernel``. The new rows v', u' minimise ::
 
         1/2 |v' - v|^2 + 1/2 |u' - u|^2 + strength |v'|,  subject to  max_k |u'_k| <= M |v'|
 
-    is smallest. There v' has the direction of v, u' is u clipped to ``M |v'|``, and the
-    length ``b = |v'|`` is where the increasing, concave, piecewise linear function ::
+    At the minimum, v' has the direction of v, u' is u clipped to ``M |v'|``, and the length
+    ``b = |v'|`` is the root of the increasing, concave, piecewise linear function ::
 
         b - |v| + strength - M sum_k relu(|u_k| - M b)
 
-    is 0, or b = 0 where that is negative. Newton's method from the left climbs to that root in
-    finitely many steps and without the sort of the paper's algorithm 2: every step but the last
-    drops at least one k from the sum.
+    or 0 if the root is negative. Newton's method from the left reaches the root in finitely many
+    steps, without the sorting of the paper's algorithm 2: every step except the last removes at
+    least one k from the sum.
 
-    A row v = 0 gives v' = u' = 0 (norms below 1e-15 count as 0). This is a convention, that of
-    the authors' code: where ``M sum |u_k|`` exceeds the strength, lengths b > 0 would do better,
-    but v has no direction to give them.
+    A row v = 0 gives v' = u' = 0 (norms below 1e-15 count as 0), as in the authors' code. If
+    ``M sum |u_k|`` exceeds the strength, some b > 0 would be better, but v has no direction.
 
     Args:
       skip: ``(D, C)`` weights of the skip layer.
       kernel: ``(D, H)`` weights of the first hidden layer.
-      strength: scalar, at least 0: lambda times the step size. With 0 the constraint remains.
-      hierarchy: scalar M, at least 0; 0 leaves a linear model, by the group lasso.
+      strength: scalar, at least 0: lambda times the step size. At 0, the constraint still holds.
+      hierarchy: scalar M, at least 0; 0 gives a linear model with a group lasso.
 
     Returns:
-      The new ``skip`` and ``kernel``. Where ``|v'|`` is 0 both rows are exactly 0; else the
-      constraint holds up to rounding. NaN in a row stays in it.
+      The new ``skip`` and ``kernel``. If ``|v'|`` is 0, both rows are exactly 0; otherwise the
+      constraint holds up to rounding. NaN in one row does not affect the others.
     """
     norm = jnp.sqrt(jnp.sum(jnp.square(skip), axis=1))
-    # No root is above 0 where there is no direction, and no step is taken.
+    # Rows without a direction have no root above 0, so they take no steps.
     free = jnp.where(norm < SMALLEST_NORM, -jnp.inf, norm - strength)
     magnitude = _lanes(jnp.abs(kernel))
 
     def climbs(carry: tuple[Array, Array, Array]) -> Array:
         _, moved, steps = carry
-        # Rounding cannot make it endless: a length only grows, and at most H times.
+        # Lengths grow at most H times; the limit rules out endless loops due to rounding.
         return moved & (steps <= kernel.shape[1])
 
     def climb(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -61,7 +60,7 @@ def hier_prox(
         root = (free + hierarchy * total) / (1.0 + hierarchy**2 * count)
         return jnp.maximum(length, root), jnp.any(root > length), steps + 1
 
-    # A root at or below 0 stays clipped, so the start is its own maximum with 0.
+    # Lengths are at least 0, so negative starting values are clipped.
     start = (jnp.maximum(free, 0.0), jnp.ones((), bool), jnp.zeros((), jnp.int32))
     length, _, _ = jax.lax.while_loop(climbs, climb, start)
     factor = jnp.where(length > 0, length / jnp.maximum(norm, SMALLEST_NORM), length)
@@ -80,8 +79,8 @@ def _above(magnitude: Array, threshold: Array) -> tuple[Array, Array]:
     """Sum and number ``(D,)`` of the weights ``(D, n, 8)`` above a threshold ``(D,)`` >= 0."""
     above = magnitude > threshold[:, None, None]
     zero = jnp.zeros((), magnitude.dtype)
-    # Pairs, so that one pass gives both; over the middle axis first, as a CPU adds up a row in
-    # order, but eight rows side by side.
+    # One reduction gives both. It sums over the middle axis first, because a CPU adds the entries
+    # of a row one after another, but eight lanes in parallel.
     total, count = jax.lax.reduce(
         (jnp.where(above, magnitude, zero), above.astype(magnitude.dtype)),
         (zero, zero),

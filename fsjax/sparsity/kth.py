@@ -1,9 +1,9 @@
 """The k smallest or largest entries of an array: exact, without sorting, with a traced k.
 
-Floats order like their bit patterns, so the k-th smallest value is found by bisection on the
-bits: each halving is one fused compare-and-count over the array. The search ends early once the
-count is met exactly; only where values tie at the threshold does a second bisection, on the
-position, choose those with the lowest index.
+Floats are ordered like their bit patterns, so bisection on the bits finds the k-th smallest value:
+each halving is one fused compare-and-count over the array. The search stops as soon as exactly k
+entries lie below the threshold. Only if values tie at the threshold, a second bisection, on the
+position, chooses those with the lowest index.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from jax import Array
 _LAST = np.int32(np.iinfo(np.int32).max)
 _FIRST = np.int32(np.iinfo(np.int32).min)
 
-#: Rows in which entries are counted; a byte holds their number. XLA on CPUs sums up to this many
-#: rows at full speed.
+#: Rows into which entries are arranged for counting, few enough for int8 column sums. XLA on CPUs
+#: sums up to this many rows at full speed.
 _ROWS = 32
 
 
 def ordered_bits(values: Array) -> Array:
-    """Integers, int32 below the largest, that order as real numbers of any shape do.
+    """Returns int32 keys, below the largest int32, in the same order as the values.
 
-    These are compared in float32 precision; -0 equals 0, and NaN counts as minus infinity.
-    Integers of at most 32 bits are compared as they are.
+    Floats of any shape are compared in float32 precision; -0 equals 0, and NaN counts as minus
+    infinity. Integers of at most 32 bits are their own keys.
     """
     if jnp.issubdtype(values.dtype, jnp.integer):
         return values.astype(jnp.int32)
     values = values.astype(jnp.float32)
     values = jnp.where(jnp.isnan(values), -jnp.inf, values)
     bits = jax.lax.bitcast_convert_type(values, jnp.int32)
-    # On integers, as float comparisons take the smallest numbers (denormals) for 0 on some CPUs.
+    # Compared as integers, because some CPUs treat denormal floats as 0.
     bits = jnp.where(bits == _FIRST, 0, bits)  # -0
     return jnp.where(bits < 0, bits ^ _LAST, bits)
 
@@ -43,9 +43,12 @@ def smallest(values: Array, k: Array | int, among: Array | None = None) -> Array
     """Marks the k smallest entries, exactly ``min(k, candidates)``; ties go to the lowest position.
 
     Args:
-      values: real numbers of any shape, that of the bool result.
-      k: how many, at least 0, may be traced.
+      values: real numbers of any shape; NaN counts as minus infinity.
+      k: number of entries, at least 0; may be traced.
       among: bool of the same shape, the candidates; ``None`` allows all.
+
+    Returns:
+      Bool in the shape of ``values``.
     """
     return _first_by_bits(ordered_bits(values), k, among)
 
@@ -56,44 +59,58 @@ def largest(values: Array, k: Array | int, among: Array | None = None) -> Array:
 
 
 def random_order(key: Array, shape: tuple[int, ...]) -> Array:
-    """Random uint32 numbers below 2^30, by which entries are in a random order."""
+    """Random uint32 numbers below 2^30; sorting by them gives a random order."""
     return jax.random.bits(key, shape, jnp.uint32) >> 2
 
 
 def random_subset(key: Array, k: Array | int, among: Array) -> Array:
-    """Marks k of the candidates, each subset equally likely (up to ties of 30-bit numbers).
+    """Marks k random candidates; all subsets are equally likely, up to ties of 30-bit numbers.
 
-    ``k`` and ``among`` (bool of any shape) as in :func:`smallest`.
+    Args:
+      key: PRNG key.
+      k: number of entries, at least 0; may be traced.
+      among: bool of any shape, the candidates.
+
+    Returns:
+      Bool in the shape of ``among``, with exactly ``min(k, candidates)`` true entries.
     """
     return _first_by_bits(ordered_bits(random_order(key, among.shape)), k, among)
 
 
 def preferred(choice: Array, k: Array | int, among: Array) -> Array:
-    """Marks exactly ``min(k, candidates)``: chosen ones first, each by the lowest position.
+    """Completes or shortens a choice to exactly ``min(k, candidates)`` entries.
 
-    ``choice`` and ``among`` are bool of any one shape. A choice of exactly k candidates stays as
-    it is, and costs no more than counting it.
+    Chosen candidates come first, then others, both in order of position. A choice of exactly k
+    candidates is returned unchanged, at the cost of counting it.
+
+    Args:
+      choice: bool of any shape.
+      k: number of entries, at least 0; may be traced.
+      among: bool of the same shape, the candidates.
     """
     k, chosen = jnp.asarray(k, jnp.int32), choice & among
     number = count_true(chosen)
 
     def repaired() -> Array:
-        # Either all of the chosen are marked and some others, or some of the chosen. No bisection
-        # on bits, so that a batch of choices that are exact costs little as well.
+        # Too few: all of the chosen and some others. Too many: some of the chosen. There is no
+        # bisection on bits, so a batch of exact choices is cheap too (vmap computes both branches).
         too_few = number < k
         partly = _in_rows(among & (chosen ^ too_few), False)
         wanted = jnp.where(too_few, k - number, k)
         last = _last_position(partly, wanted, _count(partly) > wanted)
-        some = (partly & (_positions(partly.shape) <= last)).reshape(-1)[: chosen.size]
-        return ((chosen & too_few) | some.reshape(chosen.shape)) & (k > 0)
+        first = (partly & (_positions(partly.shape) <= last)).reshape(-1)[: chosen.size]
+        return ((chosen & too_few) | first.reshape(chosen.shape)) & (k > 0)
 
     return jax.lax.cond(number == k, lambda: chosen, repaired)
 
 
 def kth_smallest(values: Array, k: Array | int, among: Array | None = None) -> Array:
-    """The k-th smallest value, k from 1, in float32; infinity where there are fewer candidates.
+    """The k-th smallest value, a float32 scalar; infinity if there are fewer than k candidates.
 
-    As for :func:`smallest`, NaN counts as minus infinity.
+    Args:
+      values: real numbers of any shape; NaN counts as minus infinity.
+      k: from 1; may be traced.
+      among: bool of the same shape, the candidates; ``None`` allows all.
     """
     bits = ordered_bits(values)
     chosen = _first_by_bits(bits, k, among)
@@ -106,24 +123,25 @@ def kth_smallest(values: Array, k: Array | int, among: Array | None = None) -> A
 
 
 def count_true(mask: Array) -> Array:
-    """How many entries of a bool array of any shape are true, int32; fast on CPUs."""
+    """Number of true entries of a bool array of any shape, int32; fast on CPUs."""
     return _count(_in_rows(mask, False))
 
 
 def _count(condition: Array) -> Array:
-    """True entries of ``(_ROWS, ...)``, several times faster on CPUs than by a plain sum."""
-    of_bytes = jnp.sum(condition.astype(jnp.int8), axis=0, dtype=jnp.int8)
-    return jnp.sum(of_bytes, dtype=jnp.int32)
+    """Number of true entries of ``(_ROWS, ...)``, several times faster on CPUs than a plain sum."""
+    by_column = jnp.sum(condition.astype(jnp.int8), axis=0, dtype=jnp.int8)
+    return jnp.sum(by_column, dtype=jnp.int32)
 
 
 def _middle(low: Array, high: Array) -> Array:
-    """The floor of the mean, without overflow."""
+    """The mean rounded down, without overflow."""
     return (low >> 1) + (high >> 1) + (low & high & 1)
 
 
 def _in_rows(bits: Array, filler: int = int(_LAST)) -> Array:
-    """The same entries in the same order as ``(_ROWS, n)`` or ``(_ROWS, m, n)``, filled up."""
-    # Only the first axis is cut: else what makes the entries is fused with a division for each.
+    """The entries, in the same order, as ``(_ROWS, n)`` or ``(_ROWS, m, n)``, padded."""
+    # Only the first axis is split: otherwise XLA fuses an index division per entry into the code
+    # that computes the entries.
     lines = bits if bits.ndim == 2 and bits.shape[0] >= _ROWS else bits.reshape(-1)
     fill = [(0, -lines.shape[0] % _ROWS)] + [(0, 0)] * (lines.ndim - 1)
     lines = jnp.pad(lines, fill, constant_values=filler)
@@ -169,7 +187,7 @@ def _positions(shape: tuple[int, ...]) -> Array:
 
 
 def _last_position(ties: Array, wanted: Array, needed: Array) -> Array:
-    """The lowest position up to which there are ``wanted`` ties; the end where not needed."""
+    """The lowest position up to which there are ``wanted`` ties; the last one if not ``needed``."""
     end = jnp.int32(ties.size - 1)
 
     def bisect(bounds: tuple[Array, Array]) -> tuple[Array, Array]:

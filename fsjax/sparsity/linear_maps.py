@@ -1,9 +1,9 @@
-"""Where a function uses its parameters as the weights of a linear map, in any framework.
+"""Finds and replaces the linear maps of a function: products of inputs and a parameter.
 
-A network of Flax, Equinox or Haiku ends in the same operations of JAX. :func:`linear_maps` finds
-those that multiply inputs by a parameter, and :func:`evaluate` computes the function with other
-code in their place, so that pruned layers are summarised, calibrated and compressed without a
-change to the network.
+Networks of Flax, Equinox and Haiku are traced to the same operations of JAX. :func:`linear_maps`
+finds those that multiply inputs by a parameter, and :func:`evaluate` computes the function with
+other code in their place. Pruned layers can thus be summarised, calibrated and compressed without
+changes to the network.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
 from fsjax.sparsity.trees import leaves_by_name
 from fsjax.typing import PyTree
 
-#: Operations that give back one array in another type or order; weights pass through them.
+#: Operations that only change the type or the order of axes of an array; weights are tracked
+#: through them.
 _PASSED = ("convert_element_type", "copy", "copy_p", "reduce_precision", "transpose")
 
-#: Operations that only wrap another function.
+#: Operations that only wrap another function, with the parameter that holds it.
 _CALLS = {
     "jit": "jaxpr",
     "pjit": "jaxpr",
@@ -44,13 +45,14 @@ class LinearMap:
     """One use of a parameter as weights.
 
     Attributes:
-      path: of the parameter, such as ``"Dense_0/kernel"``.
+      path: path of the parameter, for example ``"Dense_0/kernel"``.
       kind: ``"matrix"`` or ``"convolution"``.
-      rows: how many vectors are multiplied: examples, times positions of a convolution.
-      inputs, outputs: their length before and after; of a convolution ``positions x channels``
-        that one output sees, and the channels that come out.
-      order: axes of the parameter, those of the inputs first.
-      options: of the convolution, as JAX gives them; empty for a matrix.
+      rows: number of vectors that are multiplied: examples, times output positions of a
+        convolution.
+      inputs, outputs: lengths of these vectors before and after. For a convolution: the entries
+        of a patch (kernel positions times input channels), and the output channels.
+      order: permutation of the axes of the parameter that puts those of the inputs first.
+      options: parameters of JAX's convolution; empty for a matrix.
     """
 
     path: str
@@ -62,16 +64,16 @@ class LinearMap:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
 
     def matrix(self, weight: Array) -> Array:
-        """The parameter, or its mask, of JAX or NumPy, as ``(inputs, outputs)``."""
+        """The parameter, or its mask, as a matrix ``(inputs, outputs)``; JAX or NumPy."""
         return weight.transpose(self.order).reshape(self.inputs, self.outputs)
 
     def weight(self, matrix: Array, shape: Sequence[int]) -> Array:
-        """The parameter of some shape from its matrix."""
+        """The parameter, in its own shape, from the matrix; inverse of :meth:`matrix`."""
         inverse = np.argsort(self.order)
         return matrix.reshape([shape[axis] for axis in self.order]).transpose(inverse)
 
     def patches(self, inputs: Array) -> Array:
-        """What is multiplied by the matrix, ``(rows, inputs)``: rows as they are, or patches."""
+        """The vectors ``(rows, inputs)`` that are multiplied: the rows, or the patches."""
         if self.kind == "matrix":
             return inputs
         options = self.options
@@ -91,14 +93,15 @@ class LinearMap:
         return by_channel.swapaxes(1, 2).reshape(self.rows, self.inputs)
 
 
-#: ``(map, inputs, weight) -> outputs``: of a matrix, rows ``(rows, inputs)`` and the matrix, to
-#: ``(rows, outputs)``; of a convolution, the arrays as they are. ``None`` leaves it to JAX.
+#: ``(map, inputs, weight) -> outputs``, the code for one linear map. For a matrix, it gets
+#: ``(rows, inputs)`` and ``(inputs, outputs)`` and returns ``(rows, outputs)``; for a convolution,
+#: it gets and returns the arrays of the network. On ``None``, JAX computes the map as usual.
 Handler = Callable[[LinearMap, Array, Array | None], Array | None]
 
 
 @dataclasses.dataclass
 class _Kernel:
-    """A parameter on its way to the operation that uses it."""
+    """A parameter that is tracked up to the operation that uses it."""
 
     path: str
     value: Array | None
@@ -108,13 +111,13 @@ class _Kernel:
 
 
 def linear_maps(function: Callable, params: PyTree, *inputs: PyTree) -> list[LinearMap]:
-    """The linear maps of ``function(params, *inputs)`` in the order of their use.
+    """The linear maps of ``function(params, *inputs)``, in the order in which they are used.
 
     Args:
-      function: such as ``model.apply``; it may be jitted. Weights that it passes into loops, or
+      function: for example ``model.apply``; it may be jitted. Weights that it passes into loops, or
         changes before it uses them, are not found.
       params: arrays, or their shapes.
-      *inputs: arrays, or their shapes, such as ``jax.ShapeDtypeStruct((1, 784), jnp.float32)``.
+      *inputs: arrays, or shapes like ``jax.ShapeDtypeStruct((1, 784), jnp.float32)``.
     """
     maps: list[LinearMap] = []
 
@@ -126,16 +129,21 @@ def linear_maps(function: Callable, params: PyTree, *inputs: PyTree) -> list[Lin
 
 
 def evaluate(function: Callable, handler: Handler, params: PyTree, *inputs: PyTree) -> PyTree:
-    """``function(params, *inputs)`` with other code for its linear maps. Arguments as there."""
+    """Computes ``function(params, *inputs)`` with a handler for its linear maps.
+
+    Args:
+      function, params, *inputs: as in :func:`linear_maps`.
+      handler: the code for each linear map.
+    """
     return evaluator(function, params, *inputs)(handler, params, *inputs)
 
 
 def evaluator(function: Callable, params: PyTree, *inputs: PyTree) -> Callable[..., PyTree]:
-    """:func:`evaluate` for many calls with arrays of these shapes.
+    """Traces a function once, for many calls of :func:`evaluate` with arrays of these shapes.
 
     Returns:
-      ``(handler, params, *inputs) -> outputs``; leaves of ``params`` may be ``None`` where the
-      handler answers without their weight.
+      ``(handler, params, *inputs) -> outputs``. Leaves of ``params`` may be ``None`` if the handler
+      computes their linear maps without them.
     """
     shapes = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), (params, inputs)
@@ -158,7 +166,7 @@ def evaluator(function: Callable, params: PyTree, *inputs: PyTree) -> Callable[.
 
 
 def _run(program: ClosedJaxpr, handler: Handler, arguments: Sequence[Any]) -> list[Any]:
-    """The program's results; arguments may be :class:`_Kernel`, results are arrays."""
+    """Runs the program; arguments may be :class:`_Kernel`, results are arrays."""
     return [_array(value) for value in _values(program, handler, arguments)]
 
 
@@ -205,7 +213,10 @@ def _array(value: Any) -> Any:
     if not isinstance(value, _Kernel):
         return value
     if value.value is None:
-        raise NotImplementedError(f"the weights of {value.path} are needed as an array")
+        raise NotImplementedError(
+            f"the function also uses {value.path} outside of linear maps; pass its weights as an "
+            "array, not None"
+        )
     return value.value
 
 
@@ -219,18 +230,18 @@ def _passed(equation: Any, kernel: _Kernel) -> _Kernel:
     return _Kernel(kernel.path, None if value is None else value.astype(dtype), order, shape, dtype)
 
 
-def _matrix(equation: Any, handler: Handler, operands: list[Any], place: int) -> Array | None:
-    """The product of rows and a kernel, whichever comes first, or None to leave it to JAX."""
+def _matrix(equation: Any, handler: Handler, operands: list[Any], position: int) -> Array | None:
+    """The product of rows and a kernel, in either order; ``None`` if JAX should compute it."""
     contracted, batched = equation.params["dimension_numbers"]
-    kernel, rows = operands[place], operands[1 - place]
-    if batched[0] or not contracted[place] or len(contracted[place]) == len(kernel.shape):
+    kernel, rows = operands[position], operands[1 - position]
+    if batched[0] or not contracted[position] or len(contracted[position]) == len(kernel.shape):
         return None
-    free = [axis for axis in range(len(kernel.shape)) if axis not in contracted[place]]
-    axes = (*contracted[place], *free)
-    inputs = math.prod(kernel.shape[axis] for axis in contracted[place])
+    free = [axis for axis in range(len(kernel.shape)) if axis not in contracted[position]]
+    axes = (*contracted[position], *free)
+    inputs = math.prod(kernel.shape[axis] for axis in contracted[position])
     outputs = math.prod(kernel.shape[axis] for axis in free)
-    of_rows = [axis for axis in range(rows.ndim) if axis not in contracted[1 - place]]
-    vectors = rows.transpose((*of_rows, *contracted[1 - place])).reshape(-1, inputs)
+    row_axes = [axis for axis in range(rows.ndim) if axis not in contracted[1 - position]]
+    vectors = rows.transpose((*row_axes, *contracted[1 - position])).reshape(-1, inputs)
     linear = LinearMap(
         kernel.path,
         "matrix",
@@ -246,11 +257,11 @@ def _matrix(equation: Any, handler: Handler, operands: list[Any], place: int) ->
     if result is None:
         return None
     aval = equation.outvars[0].aval
-    row_shape = [rows.shape[axis] for axis in of_rows]
+    row_shape = [rows.shape[axis] for axis in row_axes]
     result = result.astype(aval.dtype).reshape(*row_shape, *(kernel.shape[axis] for axis in free))
-    if place == 1:
+    if position == 1:
         return result
-    number = len(of_rows)
+    number = len(row_axes)
     return result.transpose((*range(number, result.ndim), *range(number)))
 
 

@@ -34,24 +34,25 @@ def is_kernel(path: tuple[str, ...], leaf: Array) -> bool:
 
 
 def uniform_counts(shapes: Sequence[Sequence[int]], density: float) -> list[int]:
-    """Active connections, at least 1 each, of layers of one density.
+    """Numbers of active connections if all layers have the same density, at least 1 each.
 
     Args:
-      shapes: of the weight arrays.
-      density: share of active connections, in (0, 1]; others are a ConfigError.
+      shapes: shapes of the weight arrays.
+      density: share of active connections, in (0, 1]; else ConfigError.
     """
     check(Fraction, density=density)
     return [_whole(density * math.prod(shape), shape) for shape in shapes]
 
 
 def erdos_renyi_counts(shapes: Sequence[Sequence[int]], epsilon: float) -> list[int]:
-    """Erdos-Renyi random graphs (CTRE, section 3.1): ``epsilon (n_in + n_out)`` connections.
+    """Numbers of connections of Erdos-Renyi random graphs (CTRE, section 3.1).
 
-    A layer that would get more than it has becomes dense; its surplus is not given to others.
+    A layer gets ``epsilon (n_in + n_out)`` connections. If its array is smaller, it is dense, and
+    other layers do not get the surplus.
 
     Args:
-      shapes: of the weight arrays; kernels of convolutions count as
-        ``(positions x channels in, channels out)``.
+      shapes: shapes of the weight arrays; kernels of convolutions count as
+        ``(positions x input channels, output channels)``.
       epsilon: above 0, else ConfigError.
     """
     check(Positive, epsilon=epsilon)
@@ -61,15 +62,15 @@ def erdos_renyi_counts(shapes: Sequence[Sequence[int]], epsilon: float) -> list[
 def erdos_renyi_density_counts(
     shapes: Sequence[Sequence[int]], density: float, kernel: bool = True
 ) -> list[int]:
-    """Erdos-Renyi(-Kernel) for a density of the whole network (RigL, appendix).
+    """Numbers of connections by Erdos-Renyi(-Kernel), for one density (RigL, appendix).
 
-    The density of a layer is proportional to the sum over the product of its dimensions. Layers
-    that would be more than dense become dense, and the rest shares what remains of the budget,
-    which the active connections sum to up to rounding.
+    The density of a layer is proportional to the sum of its dimensions divided by their product.
+    Layers whose density would exceed 1 become dense, and the others share the remaining
+    connections. Up to rounding, the counts add up to the given density.
 
     Args:
-      shapes: of the weight arrays.
-      density: active share of all connections, in (0, 1], else ConfigError.
+      shapes: shapes of the weight arrays.
+      density: share of active connections in the whole network, in (0, 1]; else ConfigError.
       kernel: whether the spatial dimensions of convolutions count (ERK) or not (ER).
     """
     check(Fraction, density=density)
@@ -91,7 +92,7 @@ def erdos_renyi_density_counts(
 
 
 def density_counts(shapes: Sequence[Sequence[int]], densities: Sequence[float]) -> list[int]:
-    """Active connections, at least 1 each, of layers that have a density each, in (0, 1]."""
+    """Numbers of active connections, at least 1 each, from a density in (0, 1] for each layer."""
     for density in densities:
         check(Fraction, density=density)
     return [
@@ -101,10 +102,10 @@ def density_counts(shapes: Sequence[Sequence[int]], densities: Sequence[float]) 
 
 
 def by_pattern(values: Mapping[str, float], names: Sequence[str]) -> list[float]:
-    """The value of each path by the first pattern that matches it; 1 for paths without any.
+    """The value of the first pattern that matches each path; 1 for paths without a match.
 
     Raises:
-      ConfigError: for a pattern that matches no path.
+      ConfigError: if a pattern matches no path.
     """
     for pattern in values:
         if not any(fnmatchcase(name, pattern) for name in names):
@@ -145,7 +146,7 @@ def init_masks(
 
 
 def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
-    """Places in ``jax.tree.leaves`` of the leaves that are masked; ConfigError if there is none."""
+    """Indices in ``jax.tree.leaves`` of the masked leaves; ConfigError if there are none."""
     flat = jax.tree_util.tree_flatten_with_path(params)[0]
     if callable(where):
         chosen = [i for i, (path, leaf) in enumerate(flat) if where(_names(path), leaf)]
@@ -163,12 +164,12 @@ def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
 
 
 def apply_masks(params: PyTree, masks: PyTree) -> PyTree:
-    """Parameters with 0 where the mask is false."""
+    """Sets parameters to 0 where the mask is false."""
     return jax.tree.map(lambda leaf, mask: jnp.where(mask, leaf, 0), params, masks)
 
 
 def count_active(masks: PyTree) -> list[Array]:
-    """True entries of every leaf, int32, in the order of ``jax.tree.leaves``."""
+    """Number of true entries of each leaf, int32, in the order of ``jax.tree.leaves``."""
     return [jnp.sum(mask, dtype=jnp.int32) for mask in jax.tree.leaves(masks)]
 
 
@@ -186,9 +187,9 @@ def named_leaves(tree: PyTree, where: Where = is_kernel) -> dict[str, Array]:
 
 
 def filled_leaves(tree: PyTree, where: Where, value: float) -> dict[str, Array]:
-    """float32 arrays of one value in the shapes of the :func:`named_leaves`.
+    """Constant float32 arrays in the shapes of the :func:`named_leaves`.
 
-    They are in the order that JAX gives to a dict, so that samples are the same inside jit.
+    They are sorted like a dict in JAX, so that samples are the same inside jit.
     """
     leaves = sorted(named_leaves(tree, where).items())
     return {name: jnp.full(leaf.shape, value, jnp.float32) for name, leaf in leaves}
@@ -203,11 +204,11 @@ def _whole(count: float, shape: Sequence[int]) -> int:
 
 
 class PackedMask(struct.PyTreeNode):
-    """A mask stored as one bit for each connection, in place of JAX's byte.
+    """A mask stored with one bit per connection, instead of one byte as in JAX.
 
     Attributes:
-      bits: ``(ceil(n / 8),)`` uint8, eight connections each, the first in the highest bit.
-      shape: of the mask, of n connections.
+      bits: ``(ceil(n / 8),)`` uint8 with eight connections each, the first in the highest bit.
+      shape: shape of the mask, with n entries.
     """
 
     bits: Array
@@ -215,12 +216,12 @@ class PackedMask(struct.PyTreeNode):
 
 
 def pack(masks: PyTree) -> PyTree:
-    """A tree of bool arrays with a :class:`PackedMask` in place of each."""
+    """Replaces each bool array of a tree by a :class:`PackedMask`."""
     return jax.tree.map(lambda mask: PackedMask(jnp.packbits(mask.reshape(-1)), mask.shape), masks)
 
 
 def unpack(masks: PyTree) -> PyTree:
-    """The inverse of :func:`pack`; bool arrays stay."""
+    """The inverse of :func:`pack`; bool arrays are returned unchanged."""
     return jax.tree.map(
         lambda mask: _unpacked(mask) if is_packed(mask) else mask, masks, is_leaf=is_packed
     )

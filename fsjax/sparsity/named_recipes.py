@@ -1,8 +1,8 @@
-"""Recipes by name: methods of pruning and of sparse training for any network.
+"""Published methods of pruning and sparse training, as recipes for any network.
 
-Each takes a ``density`` (a share, a share by path pattern, or a function of the shapes), a
-``schedule`` (:mod:`fsjax.sparsity.schedules`) and a ``structure``
-(:mod:`fsjax.sparsity.structures`), beside all else that :class:`fsjax.sparsity.Recipe` has.
+Each function takes a ``density`` (a share, shares by path pattern, or a function of the shapes), a
+``schedule`` (:mod:`fsjax.sparsity.schedules`), a ``structure`` (:mod:`fsjax.sparsity.structures`)
+and all other options of :class:`fsjax.sparsity.Recipe`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def static(density: Density | None = None, **options: Any) -> Recipe:
 
 
 def evolutionary(density: Density | None = None, **options: Any) -> Recipe:
-    """SET, sparse evolutionary training (Mocanu et al. 2018).
+    """SET, sparse evolutionary training (Mocanu et al., 2018).
 
-    The positive and the negative weights nearest 0 go, random connections come. Arguments as in
-    :class:`Recipe`.
+    Drops the smallest positive and the largest negative weights, and grows random connections.
+    Arguments as in :class:`Recipe`.
     """
     rules = {"drop": drop.per_sign, "grow": grow.random}
     return Recipe(density=density, **{**rules, **options})
@@ -40,10 +40,11 @@ def rigl(
     end_step: int | None = None,
     **options: Any,
 ) -> Recipe:
-    """RigL (Evci et al. 2020): the smallest weights go, the largest gradients come.
+    """RigL (Evci et al., 2020): drops the smallest weights, grows where gradients are largest.
 
-    With ``end_step`` the fraction falls to 0 by a cosine, as in the paper, which ends after three
-    quarters of the training; without, it is constant. Arguments as in :class:`Recipe`.
+    With ``end_step``, the fraction decays to 0 along a cosine, as in the paper, where changes end
+    after three quarters of the training. Without it, the fraction is constant. Arguments as in
+    :class:`Recipe`.
     """
     # f/2 (1 + cos(pi t / T_end))
     decayed = fraction if end_step is None else optax.cosine_decay_schedule(fraction, end_step)
@@ -52,10 +53,11 @@ def rigl(
 
 
 def ctre_sim(density: Density | None = None, *, fraction: float = 0.2, **options: Any) -> Recipe:
-    """CTRE-sim (CTRE, algorithm 2): the smallest weights go, connections of similar neurons come.
+    """CTRE-sim (CTRE, algorithm 2): drops the smallest weights, connects similar neurons.
 
-    New weights start uniform within ``sqrt(6 / n_in)``, as in the authors' code. The paper sets
-    ``epsilon`` and makes one change in each epoch. Arguments as in :class:`Recipe`.
+    New weights are uniform within ``sqrt(6 / n_in)``, as in the authors' code. The paper sets
+    ``epsilon`` instead of the density, and changes connections once per epoch. Arguments as in
+    :class:`Recipe`.
     """
     rules = {
         "drop": drop.magnitude,
@@ -66,11 +68,11 @@ def ctre_sim(density: Density | None = None, *, fraction: float = 0.2, **options
 
 
 def cht(density: Density | None = None, **options: Any) -> Recipe:
-    """CHT, Cannistraci-Hebb training: the smallest weights go, ends of short paths are joined.
+    """CHT, Cannistraci-Hebb training: drops the smallest weights, closes short paths.
 
-    It needs no gradients of missing connections. What was dropped is often what is joined again,
-    so that the topology settles; with ``grow=grow.sampled_short_paths``, the soft rule of CHTs,
-    connections are drawn by their scores. Arguments as in :class:`Recipe`.
+    It needs no gradients of missing connections. Dropped connections are often grown again, so the
+    topology converges. With ``grow=grow.sampled_short_paths``, the soft rule of CHTs, connections
+    are drawn with probabilities according to their scores. Arguments as in :class:`Recipe`.
     """
     rules = {"drop": drop.magnitude, "grow": grow.short_paths}
     return Recipe(density=density, **{**rules, **options})
@@ -84,10 +86,10 @@ def srigl(
     end_step: int | None = None,
     **options: Any,
 ) -> Recipe:
-    """SRigL (Lasby et al., ICLR 2024): RigL with as many inputs for each output.
+    """SRigL (Lasby et al., ICLR 2024): RigL with constant fan-in.
 
-    Without the ablation of neurons, one of the paper's two variants. Arguments as in :func:`rigl`
-    and :func:`fsjax.sparsity.fan_in`.
+    This is the paper's variant without neuron ablation. Arguments as in :func:`rigl` and
+    :func:`fsjax.sparsity.fan_in`.
     """
     structure = fan_in(output_axis)
     return rigl(density, fraction=fraction, end_step=end_step, structure=structure, **options)
@@ -96,12 +98,12 @@ def srigl(
 def magnitude(
     density: Density | None = None, *, schedule: Schedule | ShareAt, **options: Any
 ) -> Recipe:
-    """Magnitude pruning (Zhu and Gupta, 2017): the smallest weights of each layer go.
+    """Magnitude pruning (Zhu and Gupta, 2017): removes the smallest weights of each layer.
 
     Args:
-      density: in the end, as in :class:`Recipe`.
-      schedule: such as ``polynomial(0, 1000, every=50)``.
-      **options: others of :class:`Recipe`, such as ``structure``.
+      density: final density, as in :class:`Recipe`.
+      schedule: when to prune, for example ``polynomial(0, 1000, every=50)``.
+      **options: other options of :class:`Recipe`, for example ``structure``.
     """
     return Recipe(density=density, schedule=schedule, **{"drop": drop.magnitude, **options})
 
@@ -109,56 +111,65 @@ def magnitude(
 def global_magnitude(
     density: Density | None = None, *, schedule: Schedule | ShareAt, **options: Any
 ) -> Recipe:
-    """The smallest weights of all layers go. Arguments as :func:`magnitude`, without structures."""
+    """Magnitude pruning that compares the weights of all layers.
+
+    Arguments as in :func:`magnitude`, but without structures.
+    """
     return magnitude(density, schedule=schedule, **{"scope": "global", **options})
 
 
 def saliency(
     density: Density | None = None, *, schedule: Schedule | ShareAt, **options: Any
 ) -> Recipe:
-    """The smallest ``|weight x gradient|`` of the step go. Arguments as :func:`magnitude`."""
+    """Removes the smallest ``|weight x gradient|`` of the current step, in each layer.
+
+    Arguments as in :func:`magnitude`.
+    """
     return Recipe(density=density, schedule=schedule, **{"drop": drop.saliency, **options})
 
 
 def global_saliency(
     density: Density | None = None, *, schedule: Schedule | ShareAt, **options: Any
 ) -> Recipe:
-    """:func:`saliency` over all layers. Arguments as :func:`magnitude`, without structures."""
+    """Saliency pruning that compares the weights of all layers.
+
+    Arguments as in :func:`magnitude`, but without structures.
+    """
     return saliency(density, schedule=schedule, **{"scope": "global", **options})
 
 
 def random(
     density: Density | None = None, *, schedule: Schedule | ShareAt, **options: Any
 ) -> Recipe:
-    """Random connections go, a control. Arguments as :func:`magnitude`."""
+    """Removes random connections, as a control. Arguments as in :func:`magnitude`."""
     return Recipe(density=density, schedule=schedule, **{"drop": drop.random, **options})
 
 
 def magnitude_ste(density: Density | None = None, **options: Any) -> Recipe:
-    """All weights train, and the forward pass uses the largest (straight-through estimator).
+    """Trains all weights; the forward pass uses the largest (straight-through estimator).
 
-    As top-KAST (Jayakumar et al., 2020) with gradients of all weights, chosen anew at every step,
-    or as a ``schedule`` says. The loss takes :func:`fsjax.sparsity.forward_params`. Arguments as in
-    :class:`Recipe`.
+    Equal to Top-KAST (Jayakumar et al., 2020) with gradients of all weights. The weights are chosen
+    at every step, or when a ``schedule`` says so. The loss must use
+    :func:`fsjax.sparsity.forward_params`. Arguments as in :class:`Recipe`.
     """
     rules = {"drop": drop.magnitude, "straight_through": True, "every": 1}
     return Recipe(density=density, **{**rules, **options})
 
 
 def snip(density: Density | None = None, **options: Any) -> Recipe:
-    """SNIP (Lee et al., 2019): the smallest ``|weight x gradient|`` of all layers go at step 1.
+    """SNIP (Lee et al., 2019): removes the smallest ``|weight x gradient|``, at step 1.
 
-    The first call of ``update`` prunes by its gradients and trains nothing; give it those of a
-    large batch. Arguments as in :class:`Recipe`; another ``schedule`` prunes later.
+    The first call of ``update`` prunes according to its gradients and does not train; compute these
+    on a large batch. Arguments as in :class:`Recipe`; another ``schedule`` prunes later.
     """
     rules = {"drop": drop.saliency, "schedule": one_shot(1), "replaces_step": True}
     return Recipe(density=density, **{**_global(options), **rules, **options})
 
 
 def grasp(density: Density | None = None, **options: Any) -> Recipe:
-    """GraSP (Wang et al., 2020): at step 1 those weights go that hinder the gradient flow.
+    """GraSP (Wang et al., 2020): removes the weights that reduce the gradient flow, at step 1.
 
-    The first call of ``update`` prunes and trains nothing; it takes
+    The first call of ``update`` prunes and does not train; it needs
     ``hessian_gradient=fsjax.sparsity.hessian_gradient(loss, params)``. Arguments as in
     :class:`Recipe`; another ``schedule`` prunes later.
     """
@@ -167,5 +178,5 @@ def grasp(density: Density | None = None, **options: Any) -> Recipe:
 
 
 def _global(options: dict[str, Any]) -> dict[str, str]:
-    """Weights of all layers compete, but for structures, which are of one layer."""
+    """The scope of SNIP and GraSP: all layers together, or each layer if there is a structure."""
     return {} if options.get("structure") is not None else {"scope": "global"}

@@ -1,8 +1,9 @@
-"""Pruning after training, layer by layer, with the other weights adjusted: SparseGPT.
+"""SparseGPT: prunes a trained network layer by layer, and adjusts the remaining weights.
 
-Frantar and Alistarh (ICML 2023) prune each layer so that its outputs for some calibration rows
-change least: the weights of an input that go are made up for by those of the inputs behind it, by
-the inverse Hessian of the squared error (optimal brain surgeon, Hassibi and Stork, 1993).
+Frantar and Alistarh (ICML 2023) prune each layer so that its outputs on calibration rows change as
+little as possible. When weights of an input are removed, those of the following inputs compensate
+for them, according to the inverse Hessian of the squared error (optimal brain surgeon, Hassibi and
+Stork, 1993).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from fsjax.sparsity.structures import Structure, highest
 from fsjax.sparsity.trees import with_leaves
 from fsjax.typing import PyTree
 
-#: Inputs among which connections are chosen together, as in the authors' code.
+#: Number of inputs whose connections are ranked together, as in the authors' code.
 BLOCK = 128
 
 
@@ -31,10 +32,10 @@ class Operated(NamedTuple):
     """Outcome of :func:`brain_surgeon`.
 
     Attributes:
-      params: the new parameters, 0 at connections that went.
-      masks: bool in their structure, all true where nothing was pruned.
-      errors: by path, the squared error of the layer's outputs over their squared size, both of
-        the calibration rows.
+      params: the new parameters, 0 at pruned connections.
+      masks: bool arrays in their structure, all true where nothing was pruned.
+      errors: relative squared error of the outputs of each pruned layer on the calibration rows,
+        by path.
     """
 
     params: PyTree
@@ -53,33 +54,34 @@ def brain_surgeon(
 ) -> Operated:
     """Prunes the matrices and convolutions of a trained network in one shot (SparseGPT).
 
-    Layers are pruned in the order in which the function uses them, each for the inputs that the
-    pruned layers before it give.
+    Layers are pruned in the order in which the function uses them, each on the outputs of the
+    layers before it, which are already pruned.
 
         pruned = sparsity.brain_surgeon(model.apply, params, rows, density=0.5)
 
     Args:
-      function: ``(params, *inputs) -> outputs``, such as ``model.apply`` of Flax.
-      params: trained, dense.
-      *inputs: calibration rows, some hundreds or more.
-      density: share of connections that stay in each layer, in (0, 1], or by path pattern.
-      structure: :func:`fsjax.sparsity.n_of_m` along the inputs, in place of ``density``.
-      where: which parameters may be pruned; of these, those that are used once, as the weights of
-        a linear map.
-      damping: added to the diagonal of the Hessian, as a share of its mean, above 0.
+      function: ``(params, *inputs) -> outputs``, for example ``model.apply`` of Flax.
+      params: trained parameters of the dense network.
+      *inputs: calibration rows, at least some hundreds.
+      density: share of connections to keep in each layer, in (0, 1], or shares by path pattern.
+      structure: :func:`fsjax.sparsity.n_of_m` along the inputs, instead of ``density``.
+      where: which parameters may be pruned. Of these, the ones that are used exactly once, as the
+        weights of a linear map, are pruned.
+      damping: value added to the diagonal of the Hessian, relative to its mean, above 0.
 
     Raises:
-      ConfigError: if no such parameter is used in a linear map, for another structure, and for a
-        layer that the structure does not fit.
+      ConfigError: if none of the parameters is used once in a linear map, unless exactly one of
+        ``density`` and ``structure`` is given, if the structure is not N:M along the inputs, or if
+        it does not fit a layer.
     """
     check(Positive, damping=damping)
-    size = _group_size(density, structure)
+    group = _group_size(density, structure)
     leaves = named_leaves(params, where)
     maps = _used_once(linear_maps(function, params, *inputs), leaves)
     if not maps:
         raise ConfigError(
-            f"none of {', '.join(leaves)} is used once as the weights of a linear map; write the "
-            "path filter `where` so that it chooses some that are"
+            f"none of {', '.join(leaves)} is used once as the weights of a linear map; choose "
+            "others with the path filter `where`"
         )
     if structure is not None:
         density = structure.fixed_density
@@ -89,15 +91,15 @@ def brain_surgeon(
     masks = jax.tree.map(lambda leaf: jnp.ones(jnp.shape(leaf), bool), params)
     errors = {}
     for (path, linear), share in zip(maps.items(), shares, strict=True):
-        if structure is not None and linear.inputs % size:
+        if structure is not None and linear.inputs % group:
             raise ConfigError(
-                f"{path}: {structure} does not fit {linear.inputs} inputs, as {size} does not "
+                f"{path}: {structure} does not fit {linear.inputs} inputs, as {group} does not "
                 "divide them; leave the layer out with the path filter `where`"
             )
         hessian = _hessian(function, linear, params, *inputs)
         weight = named_leaves(params, where)[path]
         matrix = linear.matrix(weight).astype(jnp.float32)
-        new, mask = prune_matrix(matrix, hessian, share, size or None, damping=damping)
+        new, mask = prune_matrix(matrix, hessian, share, group or None, damping=damping)
         change = new - matrix
         errors[path] = float(
             jnp.sum(change * (hessian @ change)) / jnp.sum(matrix * (hessian @ matrix))
@@ -117,19 +119,19 @@ def prune_matrix(
     damping: float = 0.01,
     block: int = BLOCK,
 ) -> tuple[Array, Array]:
-    """Prunes one matrix and adjusts the weights that stay (SparseGPT, algorithm 1).
+    """Prunes one matrix and adjusts the remaining weights (SparseGPT, algorithm 1).
 
     Args:
       matrix: ``(I, O)`` float32, inputs first.
       hessian: ``(I, I)``, the sum of ``x x^T`` over the rows x that are multiplied by the matrix.
-      density: share of the connections that stay, in (0, 1].
-      group: inputs of an output among which exactly ``density`` of the connections stay (M of
-        N:M); ``None`` chooses among all connections of ``block`` inputs.
-      damping: added to the diagonal, as a share of its mean.
-      block: inputs that are chosen from together, without ``group``.
+      density: share of connections to keep, in (0, 1]; else ConfigError.
+      group: M for N:M: the share is kept exactly in each group of M inputs of an output. ``None``
+        ranks all connections of ``block`` inputs together.
+      damping: value added to the diagonal, relative to its mean.
+      block: number of inputs that are ranked together if there is no ``group``.
 
     Returns:
-      The new matrix, and its mask.
+      The new matrix and its mask, both ``(I, O)``.
     """
     check(Fraction, density=density)
     size = group or block
@@ -141,7 +143,7 @@ def prune_matrix(
     for start in range(0, number, size):
         end = min(start + size, number)
         if group is None:
-            # Rounded so that the blocks sum to the count of the whole.
+            # Rounded so that the counts of the blocks add up to that of the matrix.
             kept = round(density * end * outputs) - round(density * start * outputs)
         else:
             kept = round(density * group)
@@ -153,23 +155,25 @@ def prune_matrix(
 
 
 def _group_size(density: float | Mapping[str, float] | None, structure: Structure | None) -> int:
-    """M of an N:M structure, or 0; checks that exactly one of the two is there."""
+    """M of an N:M structure, or 0; checks that exactly one of the two arguments is given."""
     if (density is None) == (structure is None):
-        raise ConfigError("give one of density= and structure=")
+        raise ConfigError(
+            f"density={density} and structure={structure}; give exactly one of the two"
+        )
     if structure is None:
         for value in density.values() if isinstance(density, Mapping) else [density]:
             check(Fraction, density=value)
         return 0
     if structure.group is None:
         raise ConfigError(
-            f"structure={structure} cannot be kept while weights are adjusted input by input; give "
+            f"structure={structure} cannot be pruned input by input, as SparseGPT does; give "
             "n_of_m(n, m), or density="
         )
     return structure.group
 
 
 def _used_once(maps: list[LinearMap], leaves: Mapping[str, Array]) -> dict[str, LinearMap]:
-    """The linear maps of these parameters, in order, but of those that several share."""
+    """The linear maps of parameters that are used exactly once, by path, in order."""
     paths = [linear.path for linear in maps]
     return {
         linear.path: linear
@@ -199,7 +203,7 @@ def _hessian(function: Callable, linear: LinearMap, params: PyTree, *inputs: PyT
 def _inverse_factor(hessian: Array, dead: Array, damping: float) -> Array:
     """The upper Cholesky factor of the inverse of the damped Hessian."""
     diagonal = jnp.diag(hessian)
-    # A dead input has no influence; 1 keeps the matrix invertible.
+    # An input that is always 0 has no influence; 1 keeps the matrix invertible.
     added = jnp.where(dead, 1.0, damping * jnp.mean(diagonal))
     inverse = jnp.linalg.inv(hessian + jnp.diag(added))
     return jnp.linalg.cholesky((inverse + inverse.T) / 2).T
@@ -209,22 +213,22 @@ def _inverse_factor(hessian: Array, dead: Array, damping: float) -> Array:
 def _prune_block(
     matrix: Array, factor: Array, start: int, kept: int, *, size: int, by_output: bool
 ) -> tuple[Array, Array]:
-    """Prunes inputs ``start`` to ``start + size``, and adjusts these and all behind them."""
+    """Prunes inputs ``start`` to ``start + size``, and adjusts these and all following inputs."""
     inputs, outputs = matrix.shape
     rows = jax.lax.dynamic_slice(matrix, (start, 0), (size, outputs))
     diagonal = jax.lax.dynamic_slice(jnp.diag(factor), (start,), (size,))
-    # What the error grows by if a connection goes (eq. 5).
+    # Increase of the error if a connection is removed (eq. 5).
     cost = (rows / diagonal[:, None]) ** 2
     groups = cost.T if by_output else cost.reshape(1, -1)
     mask = highest(groups, kept, jnp.ones(groups.shape, bool))
     mask = mask.T if by_output else mask.reshape(size, outputs)
 
     def prune(number: int, matrix: Array) -> Array:
-        place = start + number
-        row = matrix[place]
-        error = jnp.where(mask[number], 0.0, row) / factor[place, place]
-        behind = jnp.where(jnp.arange(inputs) >= place, factor[place], 0.0)
-        matrix = matrix - behind[:, None] * error[None, :]
-        return matrix.at[place].set(jnp.where(mask[number], row, 0.0))
+        position = start + number
+        row = matrix[position]
+        error = jnp.where(mask[number], 0.0, row) / factor[position, position]
+        following = jnp.where(jnp.arange(inputs) >= position, factor[position], 0.0)
+        matrix = matrix - following[:, None] * error[None, :]
+        return matrix.at[position].set(jnp.where(mask[number], row, 0.0))
 
     return jax.lax.fori_loop(0, size, prune, matrix), mask

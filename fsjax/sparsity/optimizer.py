@@ -245,10 +245,14 @@ def sparse(
 
 
 def masks_of(opt_state: PyTree) -> PyTree:
-    """The masks inside an optimiser state, bool arrays in the structure of the parameters.
+    """The masks in an optimiser state, bool arrays in the structure of the parameters.
 
-    ``opt_state`` is that of :func:`sparse`, also inside ``optax.chain`` or a whole train state;
-    ConfigError unless there is exactly one.
+    Args:
+      opt_state: state of :func:`sparse`, which may be part of the state of ``optax.chain`` or of a
+        train state.
+
+    Raises:
+      ConfigError: unless there is exactly one such state.
     """
     states = [node for node in jax.tree.leaves(opt_state, is_leaf=_is_sparse) if _is_sparse(node)]
     if len(states) != 1:
@@ -267,9 +271,9 @@ def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
 def forward_params(params: PyTree, opt_state: PyTree) -> PyTree:
     """Parameters for the forward pass: 0 at inactive connections, whose gradients pass through.
 
-    The gradient of the loss by ``params`` is that by the result, so inactive weights get the
-    gradient that they would have as active ones (straight-through estimator). Recipes with
-    ``straight_through`` need this in the loss; with others it changes nothing but the gradients.
+    The gradient with respect to ``params`` equals that with respect to the result, so inactive
+    weights get the gradient that they would have if they were active (straight-through estimator).
+    Recipes with ``straight_through`` need this in the loss; with others it changes only gradients.
     """
     masks = masks_of(opt_state)
     return jax.tree.map(
@@ -285,18 +289,21 @@ def with_masks(
     Args:
       opt_state: state of :func:`sparse` before the first step.
       masks: bool arrays, all true where nothing is masked.
-      recipe: whose structure and counts the masks must have; ``None`` takes any.
+      recipe: recipe with whose structure and counts the masks must agree; ``None`` accepts any.
       where: as for :func:`sparse`.
 
     Raises:
-      ConfigError: unless the tree and the shapes are those of the present masks, and so of the
-        parameters, and for masks that the recipe could not have made.
+      ConfigError: if the tree or the shapes differ from those of the parameters, or if the masks do
+        not have the structure or the counts of the recipe.
     """
     present = masks_of(opt_state)
     # Structures are of jaxlib, which has no types.
     new_structure: object = jax.tree.structure(masks)
     if new_structure != jax.tree.structure(present):
-        raise ConfigError("the masks have another structure than the parameters")
+        raise ConfigError(
+            "the masks have another tree structure than the parameters; pass a bool array for each "
+            "parameter"
+        )
     for (path, old), new in zip(
         jax.tree.leaves_with_path(present), jax.tree.leaves(masks), strict=True
     ):

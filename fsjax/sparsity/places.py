@@ -1,6 +1,6 @@
-"""Positions of a layer as sortable keys, and sorted lists of them.
+"""Positions in a layer as sortable keys, and operations on sorted lists of them.
 
-A key is the flat position where int32 holds it, and else the pair of row and column.
+A key is the flat position if int32 can hold it; otherwise it is the pair of row and column.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jax import Array
 #: One flat array, or rows and columns; ``(n,)`` int32 each.
 Keys = tuple[Array, ...]
 
-#: What fills lists up; it comes after every position.
+#: Padding of lists; it is larger than every position.
 LAST = np.int32(np.iinfo(np.int32).max)
 
 
@@ -34,39 +34,36 @@ def rows_and_columns(keys: Keys, shape: tuple[int, int]) -> tuple[Array, Array]:
     return rows, columns
 
 
-def where(condition: Array, keys: Keys, others: Keys | np.int32 = LAST) -> Keys:
-    """Keys where the condition ``(n,)`` holds, and others, as a rule the last, elsewhere."""
-    if isinstance(others, tuple):
-        pairs = zip(keys, others, strict=True)
-        return tuple(jnp.where(condition, key, other) for key, other in pairs)
-    return tuple(jnp.where(condition, key, others) for key in keys)
+def where(condition: Array, keys: Keys) -> Keys:
+    """The keys where the condition ``(n,)`` is true, and padding elsewhere."""
+    return tuple(jnp.where(condition, key, LAST) for key in keys)
 
 
 def ordered(keys: Keys) -> Keys:
-    """Keys in ascending order."""
+    """The keys in ascending order."""
     return tuple(jax.lax.sort(keys, num_keys=len(keys), is_stable=False))
 
 
 def same(keys: Keys, others: Keys) -> Array:
-    """Where keys are equal, bool ``(n,)``."""
+    """Whether keys are equal, element by element, bool ``(n,)``."""
     parts = [key == other for key, other in zip(keys, others, strict=True)]
     return parts[0] if len(parts) == 1 else parts[0] & parts[1]
 
 
 def less(keys: Keys, others: Keys) -> Array:
-    """Where keys come before others, bool ``(n,)``."""
+    """Whether keys are smaller than others, element by element, bool ``(n,)``."""
     if len(keys) == 1:
         return keys[0] < others[0]
     return (keys[0] < others[0]) | ((keys[0] == others[0]) & (keys[1] < others[1]))
 
 
-def at(keys: Keys, places: Array) -> Keys:
-    """The keys at some places."""
-    return tuple(key[places] for key in keys)
+def at(keys: Keys, indices: Array) -> Keys:
+    """The keys at some indices."""
+    return tuple(key[indices] for key in keys)
 
 
 def find(keys: Keys, wanted: Keys) -> Array:
-    """How many of the ascending keys ``(n,)`` come before each that is wanted: ``(m,)`` int32."""
+    """The number of ascending keys ``(n,)`` before each wanted key, int32 ``(m,)``."""
     number = keys[0].size
 
     def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -79,7 +76,7 @@ def find(keys: Keys, wanted: Keys) -> Array:
     return jax.lax.fori_loop(0, number.bit_length(), halve, (low, jnp.full_like(low, number)))[0]
 
 
-def marked(keys: Keys, among: Array, places: Array, wanted: Keys) -> Array:
-    """Which of the wanted keys are among the marked ones; ``places`` are those of :func:`find`."""
-    places = jnp.minimum(places, among.size - 1)
-    return among[places] & same(at(keys, places), wanted)
+def marked(keys: Keys, among: Array, indices: Array, wanted: Keys) -> Array:
+    """Which wanted keys are in ``keys[among]``; ``indices`` are those of :func:`find`."""
+    nearest = jnp.minimum(indices, among.size - 1)
+    return among[nearest] & same(at(keys, nearest), wanted)

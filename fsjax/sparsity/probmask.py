@@ -1,9 +1,8 @@
-"""ProbMask on the parameters of any network (Zhou et al., "Effective Sparsification of Neural
-Networks with Global Sparsity Constraint", CVPR 2021): masks with trained probabilities, whose sum
-over the whole network is bounded.
+"""ProbMask for the parameters of any network: masks drawn with trainable probabilities.
 
-The network's code stays as it is: its parameters are chosen by path and multiplied by sampled
-masks before they go in::
+Zhou et al., "Effective Sparsification of Neural Networks with Global Sparsity Constraint", CVPR
+2021. The sum of the probabilities over the whole network is bounded. The code of the network does
+not change: parameters chosen by path are multiplied by sampled masks before the forward pass::
 
     params = init_probmask(model.init(key, x)["params"])
     tx = probmask_optimizer(optax.sgd(0.1), num_epochs=20, steps_per_epoch=100)
@@ -36,14 +35,14 @@ from fsjax.sparsity.masks import Where, filled_leaves, is_kernel
 from fsjax.sparsity.trees import path_name
 from fsjax.typing import PyTree
 
-#: Values by the path of the parameter that they belong to, such as ``Dense_0/kernel``, in its
-#: shape.
+#: Values in the shape of the parameter that they belong to, by its path, for example
+#: ``Dense_0/kernel``.
 ByPath = Mapping[str, Array]
 
-#: Probabilities up to this count as 0: the logarithms of smaller ones may leave the numbers.
+#: Probabilities up to this value count as 0, because logarithms of smaller ones may be infinite.
 _ZERO = 1e-20
 
-#: Halvings of the shift's bracket, which ends narrower than the spacing of floats.
+#: Halvings of the bracket of the shift, enough to reach float32 precision.
 _HALVINGS = 30
 
 
@@ -51,8 +50,8 @@ class Probable(NamedTuple):
     """Parameters with probabilistic masks.
 
     Attributes:
-      weights: parameters of the network, as its ``init`` gave them.
-      probabilities: s, that a weight is kept, in [0, 1].
+      weights: parameters of the network.
+      probabilities: probability s that a weight is kept, in [0, 1], by path.
     """
 
     weights: PyTree
@@ -60,20 +59,23 @@ class Probable(NamedTuple):
 
 
 def init_probmask(weights: PyTree, where: Where = is_kernel, initial: float = 1.0) -> Probable:
-    """Equal probabilities for chosen parameters.
+    """Adds equal probabilities to chosen parameters.
 
     Args:
       weights: any tree of parameters.
-      where: ``(path, leaf) -> bool``: which of them are masked, by default all of two or more
-        dimensions; ConfigError if none is.
-      initial: of every weight, in (0, 1], else ConfigError.
+      where: ``(path, leaf) -> bool``, or patterns of paths: which parameters are masked; by default
+        all of two or more dimensions except biases.
+      initial: probability of every weight, in (0, 1].
+
+    Raises:
+      ConfigError: if no parameter is chosen, or ``initial`` is out of range.
     """
     check(Fraction, initial=initial)
     return Probable(weights, filled_leaves(weights, where, initial))
 
 
 def num_probabilities(probabilities: ByPath) -> int:
-    """n, the number of weights that have a mask."""
+    """Number n of weights that have a mask."""
     return sum(values.size for values in probabilities.values())
 
 
@@ -82,18 +84,18 @@ def relaxed_masks(
 ) -> dict[str, Array]:
     """Binary Gumbel-Softmax samples, ``sigmoid((log s - log(1 - s) + g_1 - g_0) / T)`` in [0, 1].
 
-    At any temperature a sample is above a half with probability s. Where s is 0 or 1 the sample is
-    s and has no gradient: the limit for temperatures below 1.
+    At any temperature, a sample exceeds 1/2 with probability s. If s is 0 or 1, the sample is s and
+    has no gradient, which is the limit for temperatures below 1.
 
     Args:
       key: PRNG key.
       probabilities: s, in [0, 1].
-      temperature: T, above 0. Towards 0 the samples become 0 or 1.
+      temperature: T, above 0. As T goes to 0, the samples approach 0 or 1.
     """
-    # All arrays as one: a network of many layers compiles and runs faster.
+    # A single flat array, so that networks with many layers compile and run faster.
     s, unravel = ravel_pytree(probabilities)
     between = (s > _ZERO) & (s < 1.0)
-    # Else the gradient of the logarithm is not finite, and NaN once multiplied by 0.
+    # Otherwise the gradient of the logarithm is infinite, and NaN after multiplication by 0.
     safe = jnp.where(between, s, 0.5)
     # The difference of two Gumbel variables is logistic.
     logits = jnp.log(safe) - jnp.log1p(-safe) + jax.random.logistic(key, s.shape)
@@ -109,14 +111,15 @@ def draw_thresholds(key: Array, probabilities: ByPath) -> dict[str, Array]:
 
 
 def masks_below(thresholds: ByPath, probabilities: ByPath) -> dict[str, Array]:
-    """Masks of 0 and 1 that are open where the threshold is below s: Bernoulli samples."""
+    """Bernoulli samples: masks that are 1 where the threshold is below s, else 0."""
     return {path: (thresholds[path] < s).astype(s.dtype) for path, s in probabilities.items()}
 
 
 def likely_masks(probabilities: ByPath) -> dict[str, Array]:
-    """The most probable masks of their size: as many as are expected open, those of the largest s.
+    """The most probable masks of 0 and 1 with the expected number of open weights.
 
-    Ties go to the first path and position.
+    The weights with the largest s are open, ``round(sum(s))`` in total. Ties go to the first path
+    and position.
     """
     flat, unravel = ravel_pytree(probabilities)
     kept = jnp.round(jnp.sum(flat)).astype(jnp.int32)
@@ -124,7 +127,7 @@ def likely_masks(probabilities: ByPath) -> dict[str, Array]:
 
 
 def times_masks(weights: PyTree, masks: ByPath) -> PyTree:
-    """The parameters times their masks; those without a mask stay as they are."""
+    """The parameters times their masks; parameters without a mask are unchanged."""
 
     def mask(path: Any, leaf: Array) -> Array:
         probabilities = masks.get(path_name(path))
@@ -134,11 +137,14 @@ def times_masks(weights: PyTree, masks: ByPath) -> PyTree:
 
 
 def project(probabilities: ByPath, budget: Array | float) -> dict[str, Array]:
-    """The nearest point of ``{0 <= s <= 1, sum(s) <= budget}`` in the Euclidean norm.
+    """Projects onto ``{0 <= s <= 1, sum(s) <= budget}`` in the Euclidean norm.
 
-    That is ``clip(s - v, 0, 1)`` with the least ``v >= 0`` that keeps the budget (at least 0, may
-    be traced), found by bisection; a feasible point is returned as it is. The probabilities may be
-    any real numbers, and the sum goes over all arrays.
+    The result is ``clip(s - v, 0, 1)`` with the smallest ``v >= 0`` that satisfies the budget,
+    found by bisection. A feasible point is returned unchanged.
+
+    Args:
+      probabilities: any real numbers; the sum is over all arrays.
+      budget: at least 0; may be traced.
     """
     flat, _ = ravel_pytree(probabilities)
 
@@ -161,18 +167,18 @@ def project(probabilities: ByPath, budget: Array | float) -> dict[str, Array]:
 def density_at(
     progress: Array | float, density: Array | float, start: Array | float, end: Array | float
 ) -> Array:
-    """The share of the weights that the budget allows: 1 up to ``start``, then falling as a cube.
+    """Share of the weights that the budget allows: 1 up to ``start``, then a cubic decay.
 
     Args:
-      progress: of the training, in the unit of ``start`` and ``end``, such as epochs.
-      density: in (0, 1], from ``end`` on.
-      start: when the budget begins to fall.
-      end: when it has fallen, at least ``start``.
+      progress: progress of the training, in the unit of ``start`` and ``end``, for example epochs.
+      density: final share, in (0, 1], from ``end`` on.
+      start: when the decay begins.
+      end: when the decay ends, at least ``start``.
     """
-    # Where start is end there is no way between them.
-    way = jnp.clip((progress - start) / jnp.maximum(end - start, 1e-9), 0.0, 1.0)
-    left = jnp.where(progress < end, 1.0 - way, 0.0)
-    return density + (1.0 - density) * left**3
+    # If start equals end, the share drops at once; the maximum avoids a division by 0.
+    decayed = jnp.clip((progress - start) / jnp.maximum(end - start, 1e-9), 0.0, 1.0)
+    remaining = jnp.where(progress < end, 1.0 - decayed, 0.0)
+    return density + (1.0 - density) * remaining**3
 
 
 def probmask_optimizer(
@@ -184,17 +190,20 @@ def probmask_optimizer(
     max_norm: float | None = 3.0,
     end_epoch: int | None = None,
 ) -> optax.GradientTransformation:
-    """The optimiser of :class:`Probable` parameters: one for the weights, Adam for s.
+    """The optimiser of :class:`Probable` parameters: yours for the weights, Adam for s.
 
     Args:
       weights: any optimiser of the weights.
-      num_epochs: of the schedule of s, at least 1: half a cosine from epoch to epoch, which would
-        be 0 after the last.
-      steps_per_epoch: optimiser steps in an epoch, at least 1.
-      learning_rate: of s in the first epoch, above 0, else ConfigError.
-      max_norm: to which all gradients together are shortened, above 0, else ConfigError; ``None``
-        for never.
-      end_epoch: s rests from this epoch on, for fine-tuning; by default never.
+      num_epochs: length of the schedule of s, at least 1: a cosine decay from epoch to epoch that
+        would reach 0 in the epoch after the last.
+      steps_per_epoch: optimiser steps per epoch, at least 1.
+      learning_rate: learning rate of s in the first epoch, above 0.
+      max_norm: largest global norm of all gradients, above 0; larger ones are scaled down.
+        ``None`` for no limit.
+      end_epoch: s is frozen from this epoch on, for fine-tuning; by default never.
+
+    Raises:
+      ConfigError: if ``learning_rate`` or ``max_norm`` is out of range.
     """
     check(Positive | None, learning_rate=learning_rate, max_norm=max_norm)
     schedule = cosine_by_epoch(learning_rate, 0.0, num_epochs + 1, steps_per_epoch)
@@ -209,11 +218,11 @@ def probmask_optimizer(
 
 
 def layer_sparsity(probabilities: ByPath) -> dict[str, float]:
-    """The share of weights expected closed, in [0, 1], by path; exact for masks of 0 and 1."""
+    """Expected share of closed weights, in [0, 1], by path; exact for masks of 0 and 1."""
     return {path: 1.0 - float(np.mean(np.asarray(s))) for path, s in probabilities.items()}
 
 
 def mask_sparsity(probabilities: ByPath) -> Array:
-    """``1 - sum(s) / n``, a scalar in [0, 1]: the expected share of closed weights."""
+    """Expected share of closed weights over all masks, ``1 - sum(s) / n``, a scalar in [0, 1]."""
     closed = [jnp.sum(1.0 - s) for s in probabilities.values()]
     return jnp.asarray(sum(closed) / num_probabilities(probabilities))

@@ -12,6 +12,7 @@ from jax import Array
 from fsjax.sparsity.kth import smallest
 from fsjax.sparsity.structures import Structure, lowest, unstructured
 from fsjax.sparsity.topology import DropRule, Layer, scores_of
+from fsjax.sparsity.trees import split
 
 #: Whether connections compete within their layer, or with those of all layers.
 Scope = Literal["layer", "global"]
@@ -65,12 +66,7 @@ def _pruned_together(
     active = jnp.concatenate([layer.mask.reshape(-1) for layer in layers.values()])
     number = jnp.sum(active, dtype=jnp.int32) - sum(counts[name] for name in layers)
     left = active & ~smallest(jnp.concatenate(scores), jnp.maximum(number, 0), active)
-    masks, start = {}, 0
-    for name, layer in layers.items():
-        size = layer.mask.size
-        masks[name] = left[start : start + size].reshape(layer.mask.shape)
-        start += size
-    return masks
+    return split(left, {name: layer.mask for name, layer in layers.items()})
 
 
 def _scores(rule: DropRule, layer: Layer, key: Array, structure: Structure | None) -> Array:

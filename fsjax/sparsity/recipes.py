@@ -1,4 +1,4 @@
-"""How a network is made sparse: how many connections, which drop and grow rule, and when."""
+"""Recipes: how many connections a network has, by which rules they change, and when."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from fsjax.typing import PyTree
 #: ``(key, shape, dtype) -> array``, as in ``jax.nn.initializers``.
 Initializer = Callable[..., Array]
 
-#: A share of active connections in (0, 1], one by path pattern, or a function from the shapes of
-#: the masked layers by path to their densities by path.
+#: A share of active connections in (0, 1]; shares by path pattern; or a function from the shapes
+#: of the masked layers, by path, to their densities, by path.
 Density = (
     float | Mapping[str, float] | Callable[[Mapping[str, tuple[int, ...]]], Mapping[str, float]]
 )
@@ -53,48 +53,52 @@ _DISTRIBUTIONS: dict[str, Callable[[Sequence[Sequence[int]], float], list[int]]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What :func:`fsjax.sparsity.sparse` does; any drop rule goes with any grow rule.
+    """A method of sparse training for :func:`fsjax.sparsity.sparse`; any rules can be combined.
 
-    - With ``drop`` and ``grow`` connections move, and their number stays (dynamic sparse training).
-    - With ``drop`` and ``schedule``, without ``grow``, the network starts dense and is pruned.
-    - With ``drop`` and ``straight_through`` all weights train, and the forward pass uses those with
-      the highest scores.
-    - Without ``drop`` the initial connections stay.
+    - With ``drop`` and ``grow``, connections move and their number is constant (dynamic sparse
+      training).
+    - With ``drop`` and ``schedule``, but without ``grow``, the network starts dense and is pruned.
+    - With ``drop`` and ``straight_through``, all weights are trained, and the forward pass uses
+      those with the highest scores.
+    - Without ``drop``, the initial connections never change.
 
-    A value outside its range and an unknown distribution are a ConfigError.
+    A value outside its range, an unknown distribution or options that contradict each other raise
+    a ConfigError.
 
     Attributes:
-      density: share of the connections of the masked layers that are active, in (0, 1]; or a
-        share by path pattern, as in ``{"conv_*/kernel": 0.5, "*": 0.1}``, where the first pattern
-        counts that matches, and layers without any stay dense; or a function from the shapes by
-        path to the densities by path. Give either this or ``epsilon``, or a structure that has a
-        density of its own.
-      epsilon: above 0; a layer gets ``epsilon (n_in + n_out)`` connections.
-      distribution: of one density over the layers: ``"uniform"``, ``"er"`` or ``"erk"``
-        (Erdos-Renyi without and with the spatial dimensions of convolutions).
+      density: share of the connections of the masked layers that are active, in (0, 1]; or shares
+        by path pattern, for example ``{"conv_*/kernel": 0.5, "*": 0.1}``, where the first pattern
+        that matches applies and layers without a match stay dense; or a function from the shapes
+        of the layers, by path, to their densities, by path. Give either this or ``epsilon``, or a
+        structure with a fixed density.
+      epsilon: above 0; a layer gets ``epsilon (n_in + n_out)`` connections (SET, Mocanu et
+        al., 2018).
+      distribution: how a single density is distributed over the layers: ``"uniform"``, ``"er"``
+        or ``"erk"`` (Erdos-Renyi without and with the spatial dimensions of convolutions; Evci et
+        al., 2020).
       drop: drop rule, one of :mod:`fsjax.sparsity.drop` or your own; ``None`` keeps the initial
         connections.
-      grow: grow rule, one of :mod:`fsjax.sparsity.grow` or your own; ``None`` only drops, so that
-        the connections become fewer.
-      fraction: share of the active connections that is replaced, in [0, 1]: a number, which may
-        be traced, or an Optax schedule of the step.
-      every: steps between two changes; the first is at step ``every``, counted from 1. A
-        ``schedule`` says this itself.
-      end_step: there is no change at this step and after; ``None`` for no end.
-      grow_init: initial values of new connections.
-      replaces_step: whether a change comes in place of that step's gradient step (RigL) or
-        after it.
-      structure: which connections come and go together, from
-        :mod:`fsjax.sparsity.structures`; ``None`` is each by itself.
-      schedule: when connections change, from :mod:`fsjax.sparsity.schedules`, in place of
-        ``every`` and ``end_step``. For pruning it is also how far it has come, and may be a
-        function from the step to the share of the way from dense to ``density``, in [0, 1].
-      scope: of pruning: whether connections compete within their ``"layer"``, or all together
-        (``"global"``).
-      momentum_decay: of the running mean of the gradients that rules see as ``momentum``, in
-        [0, 1]; it is kept only where a rule needs it.
-      straight_through: whether all weights train, and only the forward pass is sparse; then the
-        loss takes :func:`fsjax.sparsity.forward_params`.
+      grow: grow rule, one of :mod:`fsjax.sparsity.grow` or your own; ``None`` only drops, so the
+        number of connections decreases.
+      fraction: share of the active connections that is replaced in a change, in [0, 1]: a number,
+        which may be traced, or an Optax schedule of the step.
+      every: steps between two changes, at least 1; the first change is at step ``every``, counted
+        from 1. Not used if ``schedule`` is one of :mod:`fsjax.sparsity.schedules`.
+      end_step: no changes from this step on; ``None`` for no end.
+      grow_init: initializer of the weights of new connections.
+      replaces_step: whether a change replaces the gradient step (RigL) instead of following it.
+      structure: which connections are added and removed together, from
+        :mod:`fsjax.sparsity.structures`; ``None`` is unstructured.
+      schedule: when connections change, from :mod:`fsjax.sparsity.schedules`; it replaces
+        ``every`` and ``end_step``. For pruning it also determines the progress, and may be a
+        function from the step to the progress from dense (0) to ``density`` (1), evaluated every
+        ``every`` steps.
+      scope: whether pruning compares the connections within each ``"layer"``, or those of all
+        layers (``"global"``).
+      momentum_decay: decay of the running mean of the gradients, in [0, 1], which rules see as
+        ``momentum``. The mean is computed only if a rule needs it.
+      straight_through: whether all weights are trained and only the forward pass is sparse; the
+        loss must then use :func:`fsjax.sparsity.forward_params`.
     """
 
     density: Density | None = None
@@ -123,7 +127,9 @@ class Recipe:
                     f"fsjax.sparsity.{name}.random"
                 )
         if self.drop is None and self.grow is not None:
-            raise ConfigError("a grow rule needs a drop rule, which tells how many to grow")
+            raise ConfigError(
+                "a grow rule replaces the connections that a drop rule removes; give drop= too"
+            )
         if isinstance(self.fraction, numbers.Real):
             check(Share, fraction=self.fraction)
         check(Share, momentum_decay=self.momentum_decay)
@@ -132,17 +138,12 @@ class Recipe:
         self._check_pruning()
 
     def _check_density(self) -> None:
-        given = (self.density, self.epsilon, self.structure and self.structure.fixed_density)
-        if sum(value is not None for value in given) != 1:
-            has_own = given[2] is not None
-            raise ConfigError(
-                f"density={self.density} and epsilon={self.epsilon}; "
-                + (
-                    f"give neither, as {self.structure} has a density of its own"
-                    if has_own
-                    else "give one of the two"
-                )
-            )
+        fixed = self.structure and self.structure.fixed_density
+        if sum(value is not None for value in (self.density, self.epsilon, fixed)) != 1:
+            remedy = "give exactly one of the two"
+            if fixed is not None:
+                remedy = f"give neither, because {self.structure} determines the density"
+            raise ConfigError(f"density={self.density} and epsilon={self.epsilon}; {remedy}")
         if isinstance(self.density, Mapping):
             for pattern, density in self.density.items():
                 check(Fraction, **{f"density of {pattern!r}": density})
@@ -154,41 +155,41 @@ class Recipe:
         check(Literal["layer", "global"], scope=self.scope)
         if self.schedule is not None and not callable(self.schedule):
             raise ConfigError(
-                f"schedule={self.schedule!r} is not a schedule; give one such as "
-                "fsjax.sparsity.polynomial(0, 1000)"
+                f"schedule={self.schedule!r} is not a schedule; pass one, for example "
+                "fsjax.sparsity.polynomial(0, 1000), or a function of the step"
             )
         if self.drop is None and (self.schedule is not None or self.straight_through):
             raise ConfigError(
-                "connections that never change take no schedule; to prune, give a drop rule such "
-                "as fsjax.sparsity.drop.magnitude"
+                "schedule= and straight_through= have no effect without a drop rule; give one, for "
+                "example fsjax.sparsity.drop.magnitude"
             )
         if self.grow is not None and self.straight_through:
-            raise ConfigError("straight_through=True chooses from all connections; give grow=None")
+            raise ConfigError("straight_through=True chooses among all connections; give grow=None")
         if self.grow is not None and not isinstance(self.times, Periodic):
             raise ConfigError(
-                f"the number of connections stays where some are grown, and schedule="
-                f"{self.schedule} prunes; give fsjax.sparsity.periodic(every), or grow=None"
+                f"schedule={self.schedule} prunes, but with a grow rule the number of connections "
+                "is constant; give fsjax.sparsity.periodic(every), or grow=None"
             )
         if self.scope == "global" and not (self.prunes and self.structure is None):
             raise ConfigError(
-                "scope='global' is for pruning connection by connection; give a schedule or "
+                "scope='global' works only for unstructured pruning; give a schedule or "
                 "straight_through=True, and no structure"
             )
 
     @property
     def prunes(self) -> bool:
-        """Whether connections become fewer, or are chosen anew from all, as pruning does."""
+        """Whether connections are pruned, or chosen anew among all, instead of being moved."""
         return self.grow is None and (self.schedule is not None or self.straight_through)
 
     @property
     def needs_momentum(self) -> bool:
-        """Whether one of the rules looks at the running mean of the gradients."""
+        """Whether one of the rules needs the running mean of the gradients."""
         rules = (rule for rule in (self.drop, self.grow) if rule is not None)
         return any("momentum" in needs_of(rule) for rule in rules)
 
     @property
     def times(self) -> Schedule:
-        """When connections change, and how far pruning has come."""
+        """The schedule of the changes, whichever arguments defined it."""
         every = Periodic(self.every, 0, self.end_step)
         if self.schedule is None:
             return every
@@ -199,14 +200,15 @@ class Recipe:
     def counts(
         self, shapes: Sequence[Sequence[int]], names: Sequence[str] | None = None
     ) -> list[int]:
-        """Active connections of layers of these shapes, in the end.
+        """Final number of active connections of each layer.
 
         Args:
-          shapes: of the masked layers.
-          names: their paths, for densities by path.
+          shapes: shapes of the masked layers.
+          names: their paths; needed only for densities by path.
 
         Raises:
-          ConfigError: for a pattern that matches no path, or without the names that it needs.
+          ConfigError: if a pattern matches no path, if the paths are needed and missing, or if
+            the structure does not fit a shape.
         """
         counts = self._counts(shapes, names)
         if self.structure is None:
@@ -219,7 +221,7 @@ class Recipe:
     def units(
         self, shapes: Sequence[Sequence[int]], names: Sequence[str] | None = None
     ) -> list[int]:
-        """Active units of each group of these layers, in the end; otherwise as :meth:`counts`."""
+        """Final number of active units in each group of each layer; arguments as :meth:`counts`."""
         return self._units(shapes, self._counts(shapes, names))
 
     def _units(self, shapes: Sequence[Sequence[int]], counts: Sequence[int]) -> list[int]:
@@ -231,36 +233,36 @@ class Recipe:
         ]
 
     def _counts(self, shapes: Sequence[Sequence[int]], names: Sequence[str] | None) -> list[int]:
-        """Connections before a structure rounds them to whole units."""
+        """Number of connections before a structure rounds it to whole units."""
         if self.structure is not None and self.structure.fixed_density is not None:
             return uniform_counts(shapes, self.structure.fixed_density)
         if self.epsilon is not None:
             return erdos_renyi_counts(shapes, self.epsilon)
         if isinstance(self.density, Mapping):
-            return density_counts(shapes, by_pattern(self.density, _needed(names)))
+            return density_counts(shapes, by_pattern(self.density, _required(names)))
         assert self.density is not None  # as _check_density says
         if callable(self.density):
-            return density_counts(shapes, _densities(self.density, shapes, _needed(names)))
+            return density_counts(shapes, _densities(self.density, shapes, _required(names)))
         return _DISTRIBUTIONS[self.distribution](shapes, self.density)
 
     def fraction_at(self, step: Array | int) -> Array | float:
-        """The share that is replaced at a step."""
+        """The share of the connections that is replaced at a step."""
         return self.fraction(step) if callable(self.fraction) else self.fraction
 
     def initial_masks(self, key: Array, params: PyTree, where: Where = is_kernel) -> PyTree:
         """The masks before the first step, bool in the structure of ``params``.
 
-        They are random; all true where the network starts dense; and of the largest weights where
-        these are chosen from all (``straight_through``).
+        They are random; or all true, if the network is to be pruned; or they mark the largest
+        weights (``straight_through``).
 
         Args:
           key: PRNG key.
           params: parameters.
-          where: which are masked, as for :func:`fsjax.sparsity.init_masks`.
+          where: which parameters are masked, as for :func:`fsjax.sparsity.init_masks`.
 
         Raises:
-          ConfigError: if no parameter is chosen, for a pattern that matches none, and for a layer
-            that the structure does not fit.
+          ConfigError: if no parameter is chosen, if a pattern matches none, or if the structure
+            does not fit a layer.
         """
         leaves = named_leaves(params, where)
         shapes, names = [leaf.shape for leaf in leaves.values()], list(leaves)
@@ -290,11 +292,11 @@ class Recipe:
                 raise ConfigError(f"{name}: {error}") from None
 
     def check_masks(self, masks: PyTree, where: Where = is_kernel) -> None:
-        """Checks that masks, such as restored ones, are of this recipe.
+        """Checks that masks, for example restored ones, agree with this recipe.
 
         Raises:
-          ConfigError: for a mask without the structure, or with another number of connections
-            than the recipe gives, which names its path.
+          ConfigError: if a mask does not have the structure or the number of connections of the
+            recipe; the message names its path.
         """
         leaves = named_leaves(masks, where)
         shapes, names = [leaf.shape for leaf in leaves.values()], list(leaves)
@@ -304,18 +306,22 @@ class Recipe:
         for (name, mask), units in zip(leaves.items(), self.units(shapes, names), strict=True):
             layout = structure.layout(mask.shape)
             active = layout.active(mask)
-            of_groups = jnp.sum(active, axis=1)
-            whole = (layout.mask(active, mask.shape) == mask).all()
-            if not whole or (of_groups != of_groups[0]).any():
-                raise ConfigError(f"{name}: the mask does not have the structure {structure}")
-            if exact and of_groups[0] != units:
+            per_group = jnp.sum(active, axis=1)
+            whole_units = (layout.mask(active, mask.shape) == mask).all()
+            if not whole_units or (per_group != per_group[0]).any():
                 raise ConfigError(
-                    f"{name}: the mask has {int(mask.sum())} active connections, and the recipe "
-                    f"gives {structure.connections(mask.shape, units)}"
+                    f"{name}: the mask does not have the structure {structure}; give masks of the "
+                    "same recipe"
+                )
+            if exact and per_group[0] != units:
+                raise ConfigError(
+                    f"{name}: the mask has {int(mask.sum())} active connections, but the recipe "
+                    f"requires {structure.connections(mask.shape, units)}; give masks of the same "
+                    "recipe"
                 )
 
     def is_due(self, step: Array) -> Array:
-        """Whether the connections change at a step, counted from 1."""
+        """Whether connections change at a step, counted from 1."""
         return self.times.is_due(step)
 
     def change(
@@ -326,31 +332,31 @@ class Recipe:
         key: Array,
         step: Array | int = 0,
     ) -> Changed:
-        """Changes the connections of some layers; every method that rewires does it by this.
+        """Changes the connections of some layers; all methods change connections with this.
 
         Args:
-          params, masks: trees of the same structure, of which the layers are a part.
-          layers: by path, from the input on; their weights are what is kept.
-          key: PRNG key; each layer folds in its number.
-          step: for a schedule of ``fraction``, or of pruning.
+          params, masks: trees of the same structure that contain the layers.
+          layers: layers by path, from the input on; kept connections have the weights of these.
+          key: PRNG key; the number of each layer is folded in.
+          step: current step, for a schedule of ``fraction`` or of pruning.
         """
         if self.prunes:
             return self._pruned(params, masks, layers, key, step)
 
-        def one(path: tuple, weight: Array, mask: Array) -> tuple[Array, Array, Array]:
+        def change_leaf(path: tuple, weight: Array, mask: Array) -> tuple[Array, Array, Array]:
             layer = layers.get(path_name(path))
             if layer is None:
                 return weight, mask, jnp.ones(weight.shape, bool)
             return self.change_layer(layer, key, step)
 
-        triples = jax.tree_util.tree_map_with_path(one, params, masks)
+        triples = jax.tree_util.tree_map_with_path(change_leaf, params, masks)
         outer = jax.tree.structure(params)
         return Changed(*jax.tree.transpose(outer, jax.tree.structure((0, 0, 0)), triples))
 
     def change_layer(
         self, layer: Layer, key: Array, step: Array | int = 0
     ) -> tuple[Array, Array, Array]:
-        """:meth:`change` of one layer: its weights, mask, and the connections that were kept."""
+        """Changes one layer; returns its weights, its mask, and which connections were kept."""
         weight = layer.weight
         key_rewire, key_init = jax.random.split(jax.random.fold_in(key, layer.number))
         fraction = self.fraction_at(step)
@@ -369,32 +375,34 @@ class Recipe:
         step: Array | int,
     ) -> Changed:
         shapes = [layer.weight.shape for layer in layers.values()]
-        way = self.times(step)
+        progress = self.times(step)
         structure = self.structure or unstructured()
         counts = {}
         for name, shape, units in zip(
             layers, shapes, self.units(shapes, list(layers)), strict=True
         ):
             all_units = structure.layout(shape).sizes[1]
-            # Rounded down, so that the end is exact and nothing goes before its time.
-            gone = jnp.floor(jnp.asarray(way, jnp.float32) * (all_units - units) + 1e-3)
-            counts[name] = all_units - gone.astype(jnp.int32)
+            # Rounded down, so that nothing is pruned too early; the final count is exact.
+            removed = jnp.floor(jnp.asarray(progress, jnp.float32) * (all_units - units) + 1e-3)
+            counts[name] = all_units - removed.astype(jnp.int32)
         if self.straight_through:
             layers = {
                 name: layer._replace(mask=jnp.ones_like(layer.mask))
                 for name, layer in layers.items()
             }
         assert self.drop is not None  # as _check_pruning says
-        left = pruned(layers, self.drop, counts, key, self.structure, self.scope)
-        new_masks = with_leaves(masks, left)
+        remaining = pruned(layers, self.drop, counts, key, self.structure, self.scope)
+        new_masks = with_leaves(masks, remaining)
         if self.straight_through:
             return Changed(params, new_masks, jax.tree.map(jnp.ones_like, new_masks))
         return Changed(apply_masks(params, new_masks), new_masks, new_masks)
 
 
-def _needed(names: Sequence[str] | None) -> Sequence[str]:
+def _required(names: Sequence[str] | None) -> Sequence[str]:
     if names is None:
-        raise ConfigError("densities by path need the paths of the layers; give names=")
+        raise ConfigError(
+            "density= refers to paths, and the paths of the layers are unknown; pass names="
+        )
     return names
 
 
@@ -403,9 +411,11 @@ def _densities(
     shapes: Sequence[Sequence[int]],
     names: Sequence[str],
 ) -> list[float]:
-    """What a function says of these layers, one by one."""
+    """The density of each of these layers according to a function."""
     densities = density({name: tuple(shape) for name, shape in zip(names, shapes, strict=True)})
     missing = [name for name in names if name not in densities]
     if missing:
-        raise ConfigError(f"density= returns none for {', '.join(missing)}; give one for each path")
+        raise ConfigError(
+            f"density= returns nothing for {', '.join(missing)}; return a density for each path"
+        )
     return [densities[name] for name in names]

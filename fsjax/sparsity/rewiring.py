@@ -1,7 +1,7 @@
-"""One change of a layer that is held by its connections, by the rules that masks have.
+"""One change of a layer that is stored by its connections, with the same rules as for masks.
 
-Drop rules are those marked by :func:`fsjax.sparsity.active_only`, on vectors. Of each grow rule
-there is a form here that makes no array with an entry for every pair of neurons, by :data:`GROW`.
+Drop rules that are marked by :func:`fsjax.sparsity.active_only` are applied to vectors. For grow
+rules, :data:`GROW` has implementations without an array of all pairs of neurons.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fsjax.sparsity.topology import (
     needs_of,
 )
 
-#: From numbers of input neurons ``(b,)`` to what a rule ranks by, ``(b, O)``.
+#: Function from int32 numbers of input neurons ``(b,)`` to the scores ``(b, O)`` of a rule.
 Scores = Callable[[Array], Array]
 
 
@@ -37,9 +37,9 @@ class Change(NamedTuple):
     """Outcome of :func:`rewire_connections`.
 
     Attributes:
-      connections: as many as before, without an index.
-      source: ``(n,)`` int32, which of the old connections each one was, where ``kept``.
-      kept: bool ``(n,)``, false for new ones.
+      connections: the new connections, as many as before, without an index.
+      source: ``(n,)`` int32, the position of each kept connection among the old ones.
+      kept: bool ``(n,)``, false for new connections.
     """
 
     connections: Connections
@@ -48,7 +48,7 @@ class Change(NamedTuple):
 
 
 class _Old(NamedTuple):
-    """What is rewired: its keys, what of it is dropped, and its shape."""
+    """The layer before the change: keys of its connections, which are dropped, and its shape."""
 
     keys: Keys
     dropped: Array
@@ -68,7 +68,7 @@ class _Old(NamedTuple):
 
 
 def draw_connections(key: Array, count: int, shape: tuple[int, int]) -> Connections:
-    """``count`` random connections; the mask's for the same key in small layers."""
+    """Draws ``count`` random connections; in small layers, a mask gets the same from this key."""
     drawn = random_free(key, (), jnp.int32(count), count, shape)
     return connected(*places.rows_and_columns(_first(drawn, count), shape), shape)
 
@@ -85,20 +85,19 @@ def rewire_connections(
     """Drops a fraction of the connections of a layer and grows as many.
 
     Args:
-      connections: of the layer.
-      layer: what the drop rule sees, ``(n,)`` for each connection; the mask is all true.
-      drop: drop rule for which :func:`drops_connections` holds.
-      grow: one of :data:`GROW`, or :func:`fsjax.sparsity.grow.switched` between two of them.
+      connections: connections of the layer.
+      layer: what the drop rule sees: vectors ``(n,)`` over the connections; the mask is all true.
+      drop: drop rule for which :func:`drops_connections` is true.
+      grow: a key of :data:`GROW`, or :func:`fsjax.sparsity.grow.switched` between two of them.
       fraction: share of the connections to drop, in [0, 1]; may be traced.
       key: PRNG key.
-      scores: what grow rules rank by, at any position, by field of the layer: ``similarity``,
-        ``gradient``.
+      scores: scores of any positions for grow rules, by field: ``similarity``, ``gradient``.
     """
     key_drop, key_grow = jax.random.split(key)
     if drop is drop_rules.random and connections.size <= DRAWN_AS_MASKS:
         mask = dense(layer.mask, connections)
-        whole = Layer(dense(layer.weight, connections), mask)
-        dropped = choose_dropped(drop, whole, fraction, key_drop)
+        matrix = Layer(dense(layer.weight, connections), mask)
+        dropped = choose_dropped(drop, matrix, fraction, key_drop)
         dropped = dropped[connections.rows, connections.columns]
     else:
         dropped = choose_dropped(drop, layer, fraction, key_drop)
@@ -108,12 +107,12 @@ def rewire_connections(
 
 
 def drops_connections(drop: DropRule | None) -> bool:
-    """Whether the rule works on layers that are held by their connections."""
+    """Whether a drop rule works on layers that are stored by their connections."""
     return is_active_only(drop) and needs_of(drop) <= {"similarity", "gradient", "search", "state"}
 
 
 def grows_connections(grow: GrowRule | None) -> bool:
-    """Whether there is a form of the rule for layers that are held by their connections."""
+    """Whether a grow rule works on layers that are stored by their connections."""
     return grow is None or all(rule in GROW for rule in getattr(grow, "between", (grow,)))
 
 
@@ -131,7 +130,7 @@ def _grown(
 
 
 def _unranked(rows: Array) -> Array:
-    raise TypeError("a rule without scores does not rank")
+    raise TypeError("scores are missing for a rule that ranks connections")
 
 
 def _random(old: _Old, key: Array, scores: Scores) -> Found:
@@ -160,7 +159,7 @@ def _worst_or_random(old: _Old, key: Array, scores: Scores) -> Found:
     return _best_or_random(old, key, lambda rows: -scores(rows))
 
 
-#: The grow rules that there are, by the rule for masks.
+#: Implementations of grow rules for lists of connections, by the rule for masks.
 GROW: dict[GrowRule, Callable[[_Old, Array, Scores], Found]] = {
     grow_rules.random: _random,
     grow_rules.gradient: _largest,
@@ -171,7 +170,7 @@ GROW: dict[GrowRule, Callable[[_Old, Array, Scores], Found]] = {
 
 
 def _first(picks: Found, count: int) -> Keys:
-    """The chosen keys ``(count,)`` in order, filled up by the last."""
+    """The chosen keys ``(count,)`` in order, padded with ``LAST``."""
     slots = jnp.cumsum(picks.chosen, dtype=jnp.int32) - 1
     slots = jnp.where(picks.chosen, slots, count)
     empty = jnp.full(count, places.LAST)
@@ -191,7 +190,7 @@ def _both(first: Found, second: Found, count: int) -> Found:
 
 
 def _merged(connections: Connections, old: _Old, new: Found) -> Change:
-    """Kept and grown connections in one order, by the place of each, without a sort."""
+    """Merges kept and grown connections in order; positions are computed without sorting."""
     number = old.most
     positions = places.find(old.keys, new.keys)
     back = new.chosen & places.marked(old.keys, old.dropped, positions, new.keys)

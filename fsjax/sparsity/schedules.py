@@ -1,8 +1,8 @@
-"""When connections change, and how far pruning has come by then.
+"""Schedules: at which steps connections change, and how far pruning has progressed by then.
 
-A schedule tells two things of a step, counted from 1: whether connections change
-(``schedule.is_due(step)``), and which share of the way from dense to the density of the recipe the
-network has gone (``schedule(step)``, 0 to 1).
+A schedule answers two questions about a step, counted from 1: whether connections change
+(``schedule.is_due(step)``), and how far the network has been pruned from dense to the density of
+the recipe (``schedule(step)``, from 0 to 1).
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from jax import Array
 from fsjax.arguments import Count, Positive, check
 from fsjax.errors import ConfigError
 
-#: ``(step) -> share of the way``, in [0, 1]: a schedule of one's own, asked every so many steps.
+#: ``(step) -> progress of pruning``, in [0, 1]: your own schedule, evaluated at each change.
 ShareAt = Callable[[Array], Array]
 
 
 class Schedule(Protocol):
-    """What a recipe asks of a schedule; steps may be traced."""
+    """The interface of a schedule; steps may be traced."""
 
     def is_due(self, step: Array | int) -> Array:
-        """Whether connections change at a step."""
+        """Whether connections change at this step."""
         ...
 
     def __call__(self, step: Array | int) -> Array:
-        """The share of the way to the density, in [0, 1]."""
+        """Progress of pruning, in [0, 1]: 0 is dense, 1 the density of the recipe."""
         ...
 
 
 @dataclasses.dataclass(frozen=True)
 class Polynomial:
-    """``1 - (1 - (t - start) / (end - start)) ** power``, of step t; see :func:`polynomial`."""
+    """``1 - (1 - (t - start) / (end - start)) ** power`` at step t; see :func:`polynomial`."""
 
     start: int
     end: int
@@ -46,28 +46,24 @@ class Polynomial:
         check(Count, end=self.end)
         check(Count, every=self.every)
         check(Positive, power=self.power)
-        if not 0 <= self.start < self.end:
-            raise ConfigError(
-                f"the schedule starts at step {self.start} and ends at {self.end}; it must start "
-                "at 0 or later, and end after that"
-            )
+        _check_steps(self.start, self.end)
 
     def is_due(self, step: Array | int) -> Array:
-        """Every so many steps from the start, and at the end."""
+        """True every ``every`` steps after the start, and at the end."""
         now = jnp.asarray(step)
         passed = now - self.start
         between = (passed % self.every == 0) & (passed > 0) & (now < self.end)
         return between | (now == self.end)
 
     def __call__(self, step: Array | int) -> Array:
-        """The share of the way to the density, in [0, 1]."""
+        """Progress of pruning, in [0, 1]."""
         passed = (jnp.asarray(step, jnp.float32) - self.start) / (self.end - self.start)
         return 1.0 - jnp.clip(1.0 - passed, 0.0, 1.0) ** self.power
 
 
 @dataclasses.dataclass(frozen=True)
 class Periodic:
-    """Every so many steps; see :func:`periodic`."""
+    """A change every ``every`` steps; see :func:`periodic`."""
 
     every: int
     start: int = 0
@@ -76,48 +72,44 @@ class Periodic:
     def __post_init__(self) -> None:
         check(Count, every=self.every)
         check(Count | None, end_step=self.end)
-        if self.start < 0 or (self.end is not None and self.end <= self.start):
-            raise ConfigError(
-                f"the schedule starts at step {self.start} and ends at {self.end}; it must start "
-                "at 0 or later, and end after that"
-            )
+        _check_steps(self.start, self.end)
 
     def is_due(self, step: Array | int) -> Array:
-        """Every so many steps after the start, before the end."""
+        """True every ``every`` steps after the start, before the end."""
         now = jnp.asarray(step)
         passed = now - self.start
         due = (passed % self.every == 0) & (passed > 0)
         return due if self.end is None else due & (now < self.end)
 
     def __call__(self, step: Array | int) -> Array:
-        """1: pruning goes all the way at the first change."""
+        """Always 1: the first change prunes to the final density."""
         return jnp.float32(1.0)
 
 
 @dataclasses.dataclass(frozen=True)
 class Timed:
-    """A function of the step that is asked at the changes of a :class:`Periodic` schedule."""
+    """A function of the step, evaluated at the changes of a :class:`Periodic` schedule."""
 
     share_at: ShareAt
     times: Periodic
 
     def is_due(self, step: Array | int) -> Array:
-        """As the periodic schedule says."""
+        """True where the periodic schedule has a change."""
         return self.times.is_due(step)
 
     def __call__(self, step: Array | int) -> Array:
-        """What the function says."""
+        """Progress of pruning according to the function, in [0, 1]."""
         return self.share_at(jnp.asarray(step))
 
 
 def polynomial(start: int, end: int, every: int = 1, power: float = 3.0) -> Polynomial:
-    """Prunes from one step to another, most at first (Zhu and Gupta, 2017: cubic).
+    """Prunes gradually, fastest at the beginning (Zhu and Gupta, 2017, section 3: cubic).
 
     Args:
       start: last step at which the network is dense, at least 0.
-      end: first step at which it has its density, above ``start``.
-      every: steps between two changes, at least 1; the last one is at ``end`` in any case.
-      power: above 0; 1 prunes evenly.
+      end: first step with the final density, above ``start``.
+      every: steps between two changes, at least 1; the last change is always at ``end``.
+      power: exponent, above 0; 3 in the paper, and 1 prunes linearly.
 
     Raises:
       ConfigError: for values outside these ranges.
@@ -126,20 +118,32 @@ def polynomial(start: int, end: int, every: int = 1, power: float = 3.0) -> Poly
 
 
 def one_shot(step: int) -> Polynomial:
-    """Changes connections at one step, at least 1, and never again."""
+    """Changes connections at a single step, and prunes to the final density there.
+
+    Args:
+      step: step of the change, at least 1; else ConfigError.
+    """
     check(Count, step=step)
     return Polynomial(step - 1, step)
 
 
 def periodic(every: int, start: int = 0, end: int | None = None) -> Periodic:
-    """Changes connections every so many steps; pruning goes all the way at the first change.
+    """Changes connections every ``every`` steps; the first change prunes to the final density.
 
     Args:
       every: steps between two changes, at least 1.
       start: the first change is ``every`` steps after this one, at least 0.
-      end: there is no change at this step and after; ``None`` for no end.
+      end: no changes from this step on; ``None`` for no end.
 
     Raises:
       ConfigError: for values outside these ranges.
     """
     return Periodic(every, start, end)
+
+
+def _check_steps(start: int, end: int | None) -> None:
+    if start < 0 or (end is not None and end <= start):
+        raise ConfigError(
+            f"the schedule starts at step {start} and ends at {end}; choose a start of at least 0 "
+            "and a later end"
+        )

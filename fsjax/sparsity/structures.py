@@ -1,7 +1,7 @@
-"""Which connections of a layer come and go together, and in which parts of it the count is exact.
+"""Structures: which connections are added and removed together, and where their number is fixed.
 
-A structure cuts the connections of a layer into **units**, each active or inactive as a whole, and
-the units into **groups** of one size. Every group has the same number of active units, always:
+A structure divides the connections of a layer into **units**, each active or inactive as a whole,
+and the units into **groups** of equal size. All groups always have the same number of active units:
 
 =================  ====================  ===========================
 structure          unit                  group
@@ -9,8 +9,8 @@ structure          unit                  group
 `unstructured`     a connection          the whole layer
 `block`            a tile of the matrix  the whole layer
 `channel`          a channel             the whole layer
-`fan_in`           a connection          all inputs of an output
-`n_of_m`           a connection          M consecutive inputs
+`fan_in`           a connection          the connections of an output
+`n_of_m`           a connection          M consecutive inputs of an output
 =================  ====================  ===========================
 """
 
@@ -29,17 +29,17 @@ from fsjax.arguments import Count, check
 from fsjax.errors import ConfigError
 from fsjax.sparsity.kth import ordered_bits, smallest
 
-#: Units in a group up to which each is compared with each, which is cheaper than a bisection.
+#: Largest group whose units are compared pairwise; for larger ones bisection is faster.
 COMPARED = 32
 
 
 class Layout(NamedTuple):
-    """Where the units and groups of one layer are.
+    """The units and groups of one layer.
 
     Attributes:
-      split: shape of the layer with the axes of units and groups apart.
-      order: permutation of these axes: of the groups, of the units, of the entries of a unit.
-      sizes: groups G, units of a group U, entries of a unit E.
+      split: shape of the layer after the axes are split into groups, units and entries.
+      order: permutation of these axes that puts groups first, then units, then entries.
+      sizes: number of groups G, of units per group U, and of entries per unit E.
     """
 
     split: tuple[int, ...]
@@ -47,19 +47,22 @@ class Layout(NamedTuple):
     sizes: tuple[int, int, int]
 
     def scores(self, values: Array) -> Array:
-        """What units score, float32 ``(G, U)``: the mean of their entries; integers stay."""
+        """Scores of the units, ``(G, U)``: the float32 means of their entries.
+
+        Units of a single entry keep its score and type.
+        """
         groups, units, entries = self.sizes
         cut = values.reshape(self.split).transpose(self.order).reshape(groups, units, entries)
         return cut[..., 0] if entries == 1 else jnp.mean(cut.astype(jnp.float32), axis=-1)
 
     def active(self, mask: Array) -> Array:
-        """Which units are active, bool ``(G, U)``; their entries all are, or none."""
+        """Active units, bool ``(G, U)``; the first entry of each unit stands for all."""
         groups, units, entries = self.sizes
         cut = mask.reshape(self.split).transpose(self.order).reshape(groups, units, entries)
         return cut[..., 0]
 
     def mask(self, active: Array, shape: Sequence[int]) -> Array:
-        """The mask of a layer of some shape whose units ``(G, U)`` are active."""
+        """The mask, in the given shape of the layer, from its active units ``(G, U)``."""
         entries = jnp.broadcast_to(active[..., None], self.sizes)
         cut = entries.reshape([self.split[axis] for axis in self.order])
         inverse = sorted(range(len(self.order)), key=self.order.__getitem__)
@@ -71,11 +74,11 @@ class Structure:
     """A structure, from one of the functions of this module.
 
     Attributes:
-      name: as it is written.
-      layout: from the shape of a layer to its units and groups; raises ConfigError for a shape
-        that the structure does not fit.
-      fixed_density: share of active units, where the structure has one of its own (N:M).
-      group: M of N:M along the inputs, else ``None``.
+      name: the call that creates it, as in ``"block(4, 4)"``.
+      layout: function from the shape of a layer to its units and groups; raises ConfigError if
+        the structure does not fit the shape.
+      fixed_density: share of active units, if the structure determines it (N:M); else ``None``.
+      group: M for N:M along the inputs, else ``None``.
     """
 
     name: str
@@ -84,12 +87,12 @@ class Structure:
     group: int | None = None
 
     def count(self, shape: Sequence[int], density: float) -> int:
-        """Active units of each group of a layer, at least 1, for a share of active connections."""
+        """Number of active units per group, at least 1, for a density in (0, 1]."""
         units = self.layout(tuple(shape)).sizes[1]
         return min(max(round(density * units), 1), units)
 
     def connections(self, shape: Sequence[int], units: int) -> int:
-        """Active connections of a layer with so many active units in each group."""
+        """Number of active connections of a layer with ``units`` active units per group."""
         groups, _, entries = self.layout(tuple(shape)).sizes
         return groups * units * entries
 
@@ -98,7 +101,7 @@ class Structure:
 
 
 def unstructured() -> Structure:
-    """Each connection by itself."""
+    """Single connections; their number is fixed for each layer."""
 
     def layout(shape: tuple[int, ...]) -> Layout:
         return Layout(shape, tuple(range(len(shape))), (1, math.prod(shape), 1))
@@ -107,17 +110,19 @@ def unstructured() -> Structure:
 
 
 def block(height: int, width: int) -> Structure:
-    """Tiles of the last two axes, ``height`` inputs by ``width`` outputs.
+    """Tiles of ``height`` inputs by ``width`` outputs, in the last two axes.
 
     Args:
-      height, width: at least 1; each must divide its axis of every masked layer.
+      height, width: sides of a tile, at least 1 (else ConfigError). Each must divide its axis in
+        every masked layer; otherwise ``init`` of the optimiser raises ConfigError.
     """
     check(Count, height=height)
     check(Count, width=width)
     name = f"block({height}, {width})"
 
     def layout(shape: tuple[int, ...]) -> Layout:
-        _check_axes(name, shape, 2)
+        if len(shape) < 2:
+            raise ConfigError(f"{name} does not fit a layer of shape {shape}; it needs two axes")
         rows, columns = shape[-2:]
         _check_divides(name, height, rows, shape)
         _check_divides(name, width, columns, shape)
@@ -131,73 +136,77 @@ def block(height: int, width: int) -> Structure:
 
 
 def channel(axis: int = -1) -> Structure:
-    """Whole channels: all connections at one position of an axis.
+    """Whole channels: all connections at one position along an axis.
 
     Args:
-      axis: of the channels; the last one are the outputs of a layer of Flax, the first one (0)
-        those of Equinox, the second last (-2) the inputs of a layer of Flax.
+      axis: the axis of the channels: -1 for output channels, -2 for input channels, also for
+        Equinox, because :func:`fsjax.sparsity.sparse` turns its kernels. If a masked layer does not
+        have the axis, ``init`` of the optimiser raises ConfigError.
     """
     name = f"channel(axis={axis})"
 
     def layout(shape: tuple[int, ...]) -> Layout:
-        place = _axis(name, axis, shape)
-        order = (place, *(other for other in range(len(shape)) if other != place))
-        units = shape[place]
+        order = _axis_first(name, axis, shape)
+        units = shape[order[0]]
         return Layout(shape, order, (1, units, math.prod(shape) // units))
 
     return Structure(name, layout)
 
 
 def fan_in(output_axis: int = -1) -> Structure:
-    """As many inputs for each output (SRigL, Lasby et al., ICLR 2024).
+    """Constant fan-in: the same number of inputs for each output (SRigL, Lasby et al., ICLR 2024).
 
     Args:
-      output_axis: of the outputs; the last one in Flax, the first one (0) in Equinox.
+      output_axis: the axis of the outputs; the last one also for Equinox, because
+        :func:`fsjax.sparsity.sparse` turns its kernels.
     """
     name = f"fan_in(output_axis={output_axis})"
 
     def layout(shape: tuple[int, ...]) -> Layout:
-        place = _axis(name, output_axis, shape)
-        order = (place, *(other for other in range(len(shape)) if other != place))
-        outputs = shape[place]
+        order = _axis_first(name, output_axis, shape)
+        outputs = shape[order[0]]
         return Layout(shape, order, (outputs, math.prod(shape) // outputs, 1))
 
     return Structure(name, layout)
 
 
 def n_of_m(n: int, m: int, axis: int = -2) -> Structure:
-    """N of M consecutive connections along an axis (N:M; Mishra et al., 2021).
+    """N:M sparsity: N of every M consecutive connections along an axis (Mishra et al., 2021).
 
     Args:
-      n: active connections of each group, from 1 to ``m``.
-      m: size of the groups; it must divide the axis of every masked layer.
-      axis: by default the inputs of a layer of Flax.
+      n: active connections per group, from 1 to ``m`` (else ConfigError).
+      m: size of the groups. It must divide the axis in every masked layer; otherwise ``init`` of
+        the optimiser raises ConfigError.
+      axis: the axis of the groups; by default the inputs.
     """
     check(Count, n=n)
     check(Count, m=m)
     if n > m:
-        raise ConfigError(f"n_of_m({n}, {m}): n must be at most m")
+        raise ConfigError(f"n_of_m({n}, {m}): n={n} is larger than m={m}; choose n from 1 to {m}")
     name = f"n_of_m({n}, {m})" if axis == -2 else f"n_of_m({n}, {m}, axis={axis})"
 
     def layout(shape: tuple[int, ...]) -> Layout:
-        place = _axis(name, axis, shape)
-        _check_divides(name, m, shape[place], shape)
-        split = (*shape[:place], shape[place] // m, m, *shape[place + 1 :])
-        order = (*(other for other in range(len(split)) if other != place + 1), place + 1)
+        position = _axis_first(name, axis, shape)[0]
+        _check_divides(name, m, shape[position], shape)
+        split = (*shape[:position], shape[position] // m, m, *shape[position + 1 :])
+        order = (*(other for other in range(len(split)) if other != position + 1), position + 1)
         return Layout(split, order, (math.prod(shape) // m, m, 1))
 
     return Structure(name, layout, n / m, m if axis == -2 else None)
 
 
 def lowest(scores: Array, count: Array | int, among: Array) -> Array:
-    """Marks the ``count`` lowest of each group, exactly ``min(count, candidates)``.
+    """Marks the ``count`` lowest scores of each group, exactly ``min(count, candidates)``.
 
-    Ties go by position, the lowest first.
+    Among equal scores, the lowest positions are marked.
 
     Args:
       scores: ``(G, U)``, as in :func:`fsjax.sparsity.smallest`.
-      count: for all groups, or ``(G,)``; may be traced.
+      count: one number for all groups, or ``(G,)``; may be traced.
       among: bool ``(G, U)``, the candidates.
+
+    Returns:
+      Bool ``(G, U)``.
     """
     groups, units = scores.shape
     counts = jnp.broadcast_to(jnp.asarray(count, jnp.int32), (groups,))
@@ -215,24 +224,24 @@ def lowest(scores: Array, count: Array | int, among: Array) -> Array:
 
 
 def highest(scores: Array, count: Array | int, among: Array) -> Array:
-    """Marks the ``count`` highest of each group; otherwise as :func:`lowest`."""
+    """Marks the ``count`` highest scores of each group; otherwise as :func:`lowest`."""
     return lowest(~ordered_bits(scores), count, among)
 
 
-def _axis(name: str, axis: int, shape: tuple[int, ...]) -> int:
+def _axis_first(name: str, axis: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of a layer, with one of them moved to the front."""
     if not -len(shape) <= axis < len(shape):
-        raise ConfigError(f"{name} does not fit a layer of shape {shape}, which has no such axis")
-    return axis % len(shape)
-
-
-def _check_axes(name: str, shape: tuple[int, ...], least: int) -> None:
-    if len(shape) < least:
-        raise ConfigError(f"{name} does not fit a layer of shape {shape}; it needs {least} axes")
-
-
-def _check_divides(name: str, size: int, whole: int, shape: tuple[int, ...]) -> None:
-    if whole % size:
         raise ConfigError(
-            f"{name} does not fit a layer of shape {shape}, as {size} does not divide {whole}; "
+            f"{name} does not fit a layer of shape {shape}; choose an axis from {-len(shape)} to "
+            f"{len(shape) - 1}"
+        )
+    first = axis % len(shape)
+    return (first, *(other for other in range(len(shape)) if other != first))
+
+
+def _check_divides(name: str, size: int, length: int, shape: tuple[int, ...]) -> None:
+    if length % size:
+        raise ConfigError(
+            f"{name} does not fit a layer of shape {shape}, as {size} does not divide {length}; "
             "choose another size, or leave the layer out with the path filter `where`"
         )

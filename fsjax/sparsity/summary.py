@@ -1,4 +1,4 @@
-"""What is left of a sparse network: tables, degrees of neurons, overlap of two runs, pictures."""
+"""Describes sparse networks: tables, degrees of neurons, overlap of two networks, pictures."""
 
 from __future__ import annotations
 
@@ -8,45 +8,51 @@ from typing import TYPE_CHECKING
 import jax.numpy as jnp
 import numpy as np
 
-from fsjax.errors import ConfigError
 from fsjax.extras import require
 from fsjax.sparsity.linear_maps import LinearMap, linear_maps
 from fsjax.sparsity.masks import Where, is_kernel, named_leaves
 from fsjax.sparsity.tiles import tile_of
-from fsjax.sparsity.trees import is_output_first, leaves_by_name, outputs_last
+from fsjax.sparsity.trees import (
+    check_same_shapes,
+    is_output_first,
+    leaves_by_name,
+    outputs_last,
+)
 from fsjax.typing import PyTree
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-#: Sizes of groups that are looked for.
+#: Values of M for which N:M structures are detected.
 _GROUPS = (2, 4, 8, 16, 32)
 
 
 def summarize(
     params: PyTree, masks: PyTree, function: Callable | None = None, *inputs: PyTree
 ) -> pd.DataFrame:
-    """A row for each array with connections and one for all, as a table.
+    """Tabulates the layers of a sparse network: a row per weight array, and one for all.
 
     Args:
       params: arrays.
-      masks: bool in their structure, such as of :func:`fsjax.sparsity.masks_of`.
-      function: ``(params, *inputs) -> outputs``, for the operations of one call.
+      masks: bool arrays in the structure of ``params``, as from :func:`fsjax.sparsity.masks_of`.
+      function: ``(params, *inputs) -> outputs``; if given, the FLOPs of a call are counted.
       *inputs: an example, arrays or their shapes.
 
     Returns:
-      Columns ``shape``, ``structure`` (what holds of the mask: ``"dense"``, ``"channels"``,
+      A table with the columns ``shape``, ``structure`` (``"dense"``, ``"channels"``,
       ``"tiles 4x4"``, ``"2:4"``, ``"fan-in 12"`` or ``"unstructured"``), ``connections``,
-      ``active``, ``density``, and with a function ``flops`` and ``dense_flops``: two for each
-      connection and vector that is multiplied. The index has the paths, and ``"all"``.
+      ``active``, ``density``, and with a function ``flops`` and ``dense_flops``: two per connection
+      and multiplied vector. The index holds the paths, and ``"all"``.
 
     Raises:
       ConfigError: if the masks have other paths or shapes than the parameters.
     """
     import pandas as pd
 
-    by_path, leaves = _of_params(params, masks), leaves_by_name(params)
+    leaves = leaves_by_name(params)
+    by_path = {path: np.asarray(mask) for path, mask in leaves_by_name(masks).items()}
+    check_same_shapes(leaves, by_path, "the parameters", "the masks")
     turned = leaves_by_name(outputs_last(masks)) if is_output_first(params) else by_path
     maps: dict[str, list[LinearMap]] = {}
     for linear in linear_maps(function, params, *inputs) if function is not None else ():
@@ -79,7 +85,7 @@ def summarize(
 
 
 def structure_of(mask: np.ndarray) -> str:
-    """The narrowest structure that a mask ``(..., I, O)`` has; see :func:`summarize`."""
+    """The most specific structure of a mask ``(..., I, O)``, named as in :func:`summarize`."""
     if mask.all():
         return "dense"
     if mask.ndim < 2:
@@ -101,26 +107,30 @@ def structure_of(mask: np.ndarray) -> str:
 
 
 def degrees(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Connections of every input and of every output of a mask ``(..., I, O)``: a connection map.
+    """Numbers of connections of each input ``(I,)`` and of each output ``(O,)`` of a mask.
 
-    Of the first layer of an image classifier, ``degrees(mask)[0].reshape(28, 28)`` shows the
-    pixels that the network looks at.
+    For the first layer of an image classifier, ``degrees(mask)[0].reshape(28, 28)`` shows which
+    pixels the network uses.
+
+    Args:
+      mask: bool ``(..., I, O)``.
     """
     mask = np.asarray(mask)
     return mask.sum(tuple(_other(mask, -2))), mask.sum(tuple(_other(mask, -1)))
 
 
 def overlap(masks: PyTree, others: PyTree, where: Where = is_kernel) -> dict[str, float]:
-    """By path, the connections that two networks share over those that either has (Jaccard).
+    """Jaccard index of the connections of two networks: shared over all, in [0, 1], by path.
+
+    Args:
+      masks, others: trees of bool arrays.
+      where: which leaves are compared.
 
     Raises:
-      ConfigError: if the two have other paths or shapes.
+      ConfigError: if the paths or shapes of the two differ.
     """
     first, second = named_leaves(masks, where), named_leaves(others, where)
-    _check_same(
-        {path: leaf.shape for path, leaf in first.items()},
-        {path: leaf.shape for path, leaf in second.items()},
-    )
+    check_same_shapes(first, second, "the first tree", "the second")
     return {
         path: float(jnp.sum(mask & second[path]) / jnp.maximum(jnp.sum(mask | second[path]), 1))
         for path, mask in first.items()
@@ -128,9 +138,9 @@ def overlap(masks: PyTree, others: PyTree, where: Where = is_kernel) -> dict[str
 
 
 def mask_figure(masks: PyTree, where: Where = is_kernel) -> Figure:
-    """A picture of the masks, one panel each: inputs down, outputs across, connections dark.
+    """Draws the masks, one panel each: rows are inputs, columns outputs, connections are dark.
 
-    Positions of a convolution lie below one another, one block of inputs each.
+    Kernels of convolutions are drawn as matrices; the inputs of each kernel position form a block.
     """
     require("matplotlib", "mask_figure")
     from matplotlib.figure import Figure
@@ -152,21 +162,3 @@ def mask_figure(masks: PyTree, where: Where = is_kernel) -> Figure:
 
 def _other(mask: np.ndarray, axis: int) -> list[int]:
     return [other for other in range(mask.ndim) if other != axis % mask.ndim]
-
-
-def _of_params(params: PyTree, masks: PyTree) -> dict[str, np.ndarray]:
-    by_path = {path: np.asarray(mask) for path, mask in leaves_by_name(masks).items()}
-    _check_same(
-        {path: np.shape(leaf) for path, leaf in leaves_by_name(params).items()},
-        {path: mask.shape for path, mask in by_path.items()},
-    )
-    return by_path
-
-
-def _check_same(shapes: dict[str, tuple], others: dict[str, tuple]) -> None:
-    for path in shapes.keys() | others.keys():
-        if shapes.get(path) != others.get(path):
-            raise ConfigError(
-                f"{path} has shape {shapes.get(path)} in one and {others.get(path)} in the other; "
-                "give trees of the same network"
-            )

@@ -1,4 +1,4 @@
-"""The contract of a drop or a grow rule, for ours and for yours: ``check_rule(rule)``."""
+"""Checks of the contract of drop and grow rules: ``check_rule(rule)``, for your own rules too."""
 
 from __future__ import annotations
 
@@ -37,37 +37,37 @@ Kind = Literal["drop", "grow"]
 #: Fields of a layer by name; the others are ``None``.
 Fields = dict[str, Any]
 
-#: The second parameter of a rule, by which its kind is known.
-SECOND: dict[str, Kind] = {"fraction": "drop", "dropped": "grow"}
+#: The kind of a rule, by the name of its second parameter.
+KIND_OF: dict[str, Kind] = {"fraction": "drop", "dropped": "grow"}
 
 #: How the values of a layer are drawn.
 DRAWS = ("continuous", "tied", "zero")
 
 FRACTIONS = (0.0, 0.2, 0.5, 0.8, 1.0)
 
-#: Fewest connections of a layer, so that numbers of them tell rules apart.
+#: Fewest pairs of neurons in a test layer. In smaller ones a wrong count could pass unnoticed.
 SMALLEST = 20
 
-#: Changes of the topology in a row.
+#: Successive changes of the topology after which the connections are counted.
 CHANGES = 3
 
-#: Layers of which vectors and matrices of connections are compared.
+#: Number of layers on which the choices for the vector and for the matrix are compared.
 VECTORS = 6
 
-#: Between scores of which some sums are in another order.
+#: Relative tolerance of scores, because sums may be computed in another order.
 RTOL = 1e-4
 
 
 @dataclass(frozen=True)
 class _Subject:
-    """The rule that is checked, and the layers that it is checked on.
+    """The rule that is checked, and what its test layers look like.
 
     Attributes:
       rule: drop or grow rule.
-      kind: which of both.
-      shape: of the weights.
-      importance: the shape of the importance of neurons.
-      state: of the layers.
+      kind: which of the two.
+      shape: shape of the weights.
+      importance: shape of the importance of the neurons.
+      state: train state of the layers, or ``None``.
     """
 
     rule: DropRule | GrowRule
@@ -81,12 +81,12 @@ class _Subject:
 
     @property
     def fields(self) -> set[str]:
-        """What the rule gets of a layer."""
+        """Names of the fields of a layer that are passed to the rule."""
         return {"weight", "mask"} | needs_of(self.rule) - {"state"}
 
     def answer(self, fields: Fields, second: Array, key: Array) -> tuple[Array, Array]:
-        """What the rule returns for a layer, and the connections that are chosen by it."""
-        # The number of the layer stays a Python number, also inside vmap.
+        """What the rule returns for a layer, and the connections that the driver then chooses."""
+        # The number of the layer stays a Python int, even inside vmap.
         layer = Layer(**fields, state=self.state)
         picks = self.rule(layer, second, key)
 
@@ -103,13 +103,13 @@ class _Subject:
 
 @dataclass(frozen=True)
 class _Cases:
-    """Layers, stacked along axis 0, and what the rule is called with.
+    """Test layers, stacked along axis 0, and the arguments for the rule.
 
     Attributes:
-      fields: of the layers.
-      second: fractions, or bool the connections that were dropped.
+      fields: fields of the layers.
+      second: second argument of the rule: fractions, or bool arrays of dropped connections.
       fractions: shares of the active connections that are dropped.
-      draws: names of :data:`DRAWS`.
+      draws: how the values of each layer were drawn, from :data:`DRAWS`.
     """
 
     fields: Fields
@@ -118,12 +118,12 @@ class _Cases:
     draws: np.ndarray
 
     def keys(self, seed: int) -> Array:
-        """A key for each case."""
+        """One key per layer."""
         return jax.random.split(jax.random.key(seed), len(self.draws))
 
     @property
     def candidates(self) -> np.ndarray:
-        """Connections that may be chosen."""
+        """Connections that the rule may choose."""
         mask = self.fields["mask"]
         return ~mask | self.second if self.second.dtype == bool else mask
 
@@ -139,32 +139,33 @@ def check_rule(
 ) -> None:
     """Checks that a rule keeps the contract of :mod:`fsjax.sparsity.topology`.
 
-    It is called on layers with continuous, tied and all-zero values, with one connection up to all
-    of them, for fractions from 0 to 1. It has to
+    The rule is called on layers with continuous, tied and all-zero values, with one to all of the
+    connections active, for fractions from 0 to 1. It must
 
-    - return scores or a choice in the shape of the weights, of float32 and of bfloat16;
-    - say which optional fields of the layer it reads;
-    - return finite scores, or a choice that marks allowed connections alone, in the right number;
+    - return scores or a choice in the shape of the weights, which may be float32 or bfloat16;
+    - declare which optional fields of the layer it reads (:func:`fsjax.sparsity.needs`);
+    - return finite scores, or a choice that marks only allowed connections, in the right number;
     - drop more connections when the fraction is larger;
-    - keep the number of connections in changes inside ``jit``, ``vmap`` and ``scan``;
-    - answer the same to the same key, and use each key once;
-    - give permuted neurons their permuted scores, unless it draws at random;
-    - choose the same of a vector of connections as of a matrix, if it is marked by
-      :func:`fsjax.sparsity.active_only`.
+    - keep the number of connections over several changes inside ``jit``, ``vmap`` and ``scan``;
+    - return the same result for the same key, and use each key only once;
+    - return permuted scores if the neurons are permuted, unless it is random;
+    - if it is marked by :func:`fsjax.sparsity.active_only`, choose the same connections from their
+      vector as from the matrix.
 
     Args:
       rule: drop rule or grow rule.
-      kind: ``"drop"`` or ``"grow"``; by default by the name of the second parameter of the rule,
+      kind: ``"drop"`` or ``"grow"``; by default, the name of the rule's second parameter decides,
         ``fraction`` or ``dropped``.
-      shape: of the layers, two axes or more and at least 20 connections; ``(3, 3, 2, 4)`` for
-        kernels of convolutions.
-      importance: whose importance a rule that needs it gets: ``(I, 1)`` or ``(1, O)``.
-      equivariant: whether the position of a neuron must not matter.
+      shape: shape of the layers, at least two axes and 20 entries; ``(3, 3, 2, 4)``, for example,
+        checks the rule on kernels of convolutions.
+      importance: whether a rule that needs the importance of neurons gets that of the
+        ``"inputs"``, ``(I, 1)``, or of the ``"outputs"``, ``(1, O)``.
+      equivariant: whether the result must not depend on the positions of neurons.
       state: the train state, for rules that need it.
 
     Raises:
-      AssertionError: with what is wrong, in one sentence.
-      ConfigError: for an argument of this function.
+      AssertionError: if the rule breaks the contract; the message says in one sentence how.
+      ConfigError: if an argument of this function is invalid.
     """
     subject = _subject(rule, kind, shape, importance, state)
     with jax.debug_key_reuse(True):
@@ -197,18 +198,16 @@ def _subject(
     check(Literal["drop", "grow"], kind=kind or "drop")
     check(Literal["inputs", "outputs"], importance=importance)
     if len(shape) < 2 or math.prod(shape) < SMALLEST:
-        raise ConfigError(
-            f"shape={tuple(shape)}; choose two axes or more, with at least {SMALLEST} connections"
-        )
+        raise ConfigError(f"shape={tuple(shape)}; choose at least two axes and {SMALLEST} entries")
     if kind is None:
         parameters = list(inspect.signature(rule).parameters)
         second = parameters[1] if len(parameters) > 1 else ""
-        if second not in SECOND:
+        if second not in KIND_OF:
             raise ConfigError(
-                f"{rule_name(rule)}({', '.join(parameters)}) may be a drop or a grow rule; call "
+                f"{rule_name(rule)}({', '.join(parameters)}) could be a drop or a grow rule; call "
                 "its second parameter fraction or dropped, or pass kind='drop' or kind='grow'"
             )
-        kind = SECOND[second]
+        kind = KIND_OF[second]
     if "state" in needs_of(rule) and state is None:
         raise ConfigError(f"{rule_name(rule)} needs the state; pass state=")
     widths = [1] * len(shape)
@@ -224,17 +223,17 @@ def _require(holds: bool | np.bool_, message: str) -> None:
 
 @contextlib.contextmanager
 def _as_assertions(subject: _Subject) -> Iterator[None]:
-    """Turns errors of a rule into an AssertionError of one sentence."""
+    """Turns errors of a rule into an AssertionError with a message of one sentence."""
     try:
         yield
     except jax.errors.KeyReuseError as error:
-        raise AssertionError(f"{subject} uses its key twice; split it") from error
+        raise AssertionError(f"{subject} uses its key twice; split the key") from error
     except ConfigError as error:
         raise AssertionError(str(error)) from error
     except Exception as error:
         first = (str(error).splitlines() or [""])[0]
         raise AssertionError(
-            f"{subject} fails inside JAX with {type(error).__name__}: {first}"
+            f"{subject} raises {type(error).__name__} under jax.jit and vmap: {first}"
         ) from error
 
 
@@ -245,7 +244,7 @@ def _all_fields(
     number: int,
     draw: str,
 ) -> Fields:
-    """A layer with a number of active connections."""
+    """All fields of a layer with ``number`` active connections."""
     mask = (rng.permutation(math.prod(shape)) < number).reshape(shape)
 
     def values(shape: tuple[int, ...]) -> np.ndarray:
@@ -269,24 +268,24 @@ def _all_fields(
 
 
 def _cases(subject: _Subject) -> _Cases:
-    """Every draw and fraction with numbers of connections from one to all of them."""
+    """Every draw and fraction, with one to all of the connections active."""
     rng, size = np.random.default_rng(0), math.prod(subject.shape)
     numbers = (1, 2, size // 3, size // 2, size - 1, size)
-    drawn = [(n, draw, fraction) for n in numbers for draw in DRAWS for fraction in FRACTIONS]
+    settings = [(n, draw, fraction) for n in numbers for draw in DRAWS for fraction in FRACTIONS]
     layers = [
         _all_fields(subject.shape, subject.importance, rng, number, draw)
-        for number, draw, _ in drawn
+        for number, draw, _ in settings
     ]
-    fractions = np.asarray([fraction for *_, fraction in drawn], np.float32)
+    fractions = np.asarray([fraction for *_, fraction in settings], np.float32)
     second = fractions
     if subject.kind == "grow":
         second = np.stack([_smallest(*pair) for pair in zip(layers, fractions, strict=True)])
     fields = {name: np.stack([layer[name] for layer in layers]) for name in subject.fields}
-    return _Cases(fields, second, fractions, np.asarray([draw for _, draw, _ in drawn]))
+    return _Cases(fields, second, fractions, np.asarray([draw for _, draw, _ in settings]))
 
 
 def _smallest(fields: Fields, fraction: float) -> np.ndarray:
-    """A fraction of the active connections, those of the smallest weights."""
+    """The given fraction of the active connections: those with the smallest weights."""
     mask = fields["mask"]
     order = np.argsort(np.where(mask, np.abs(fields["weight"]), np.inf), axis=None)
     dropped = np.zeros(mask.size, bool)
@@ -307,10 +306,10 @@ def _batched(subject: _Subject) -> Callable[[_Cases, int], tuple[np.ndarray, np.
 
 
 def _check_types(subject: _Subject) -> None:
-    """Shape and type of what the rule returns, and what it reads; nothing is computed."""
+    """Checks the shape and type of the result and the fields that are read, by tracing alone."""
     rng, half = np.random.default_rng(0), math.prod(subject.shape) // 2
-    every = _all_fields(subject.shape, subject.importance, rng, half, "continuous")
-    second = np.float32(0.5) if subject.kind == "drop" else _smallest(every, 0.5)
+    layer = _all_fields(subject.shape, subject.importance, rng, half, "continuous")
+    second = np.float32(0.5) if subject.kind == "drop" else _smallest(layer, 0.5)
 
     def trace(fields: Fields) -> None:
         jax.eval_shape(subject.answer, fields, second, jax.random.key(0))
@@ -323,67 +322,67 @@ def _check_types(subject: _Subject) -> None:
         return False
 
     def without(*names: str) -> Fields:
-        return {name: leaf for name, leaf in every.items() if name not in names}
+        return {name: leaf for name, leaf in layer.items() if name not in names}
 
-    others = sorted(set(every) - subject.fields)
-    if fails(without(*others)) and not fails(every):
-        read = [name for name in others if fails(without(name))]
+    undeclared = sorted(set(layer) - subject.fields)
+    if fails(without(*undeclared)) and not fails(layer):
+        read = [name for name in undeclared if fails(without(name))]
         names = ", ".join(map(repr, read))
         raise AssertionError(
-            f"{subject} reads {names} of the layer without saying so; decorate it with "
+            f"{subject} reads {names} of the layer without declaring it; decorate the rule with "
             f"@fsjax.sparsity.needs({names})"
         )
     with _as_assertions(subject):
-        trace(without(*others))
-        trace({**without(*others), "weight": every["weight"].astype(jnp.bfloat16)})
+        trace(without(*undeclared))
+        trace({**without(*undeclared), "weight": layer["weight"].astype(jnp.bfloat16)})
 
 
 def _check_choice(subject: _Subject, cases: _Cases, picks: np.ndarray) -> None:
-    """A choice marks candidates alone, and of these as many as were dropped."""
-    outside = int((picks & ~cases.candidates).sum(axis=tuple(range(1, picks.ndim))).max())
+    """Checks that a choice marks only candidates, and as many as were dropped."""
+    axes = tuple(range(1, picks.ndim))
+    outside = int((picks & ~cases.candidates).sum(axes).max())
     if subject.kind == "drop":
         _require(not outside, f"{subject} marks {outside} connections that are not active")
         return
-    _require(not outside, f"{subject} marks {outside} connections that are already there")
-    axes = tuple(range(1, picks.ndim))
+    _require(not outside, f"{subject} marks {outside} connections that are already active")
     marked, wanted = picks.sum(axes), cases.second.sum(axes)
-    right = marked <= wanted if shrinks(subject.rule) else marked == wanted
-    if not right.all():
+    correct = marked <= wanted if shrinks(subject.rule) else marked == wanted
+    if not correct.all():
         worst = int(np.argmax(np.abs(marked - wanted)))
         raise AssertionError(
             f"{subject} marks {marked[worst]} connections where {wanted[worst]} were dropped; mark "
-            "as many, or return scores"
+            "that many, or return scores"
         )
 
 
 def _check_finite(subject: _Subject, cases: _Cases, picks: np.ndarray) -> None:
-    """Scores of candidates are finite."""
+    """Checks that the scores of all candidates are finite."""
     bad = (~np.isfinite(picks) & cases.candidates).reshape(len(picks), -1).any(axis=1)
     draws = sorted(set(cases.draws[bad]), key=DRAWS.index)
     _require(
         not bad.any(),
-        f"{subject} returns scores that are NaN or infinite for layers of {' or '.join(draws)} "
+        f"{subject} returns scores that are NaN or infinite for layers with {' or '.join(draws)} "
         "values; return finite numbers",
     )
 
 
 def _check_again(subject: _Subject, cases: _Cases, picks: np.ndarray) -> None:
-    """A rule that is traced again, for one layer alone, answers the same."""
+    """Checks that the rule returns the same result when it is traced again, for a single layer."""
     number = len(picks) // 2 + len(FRACTIONS) - 2
     fields = {name: leaf[number] for name, leaf in cases.fields.items()}
     with _as_assertions(subject):
-        # A new function, so that JAX traces it.
+        # A new function, so that JAX traces it again.
         alone = jax.jit(lambda *args: subject.answer(*args))
         again = np.asarray(alone(fields, cases.second[number], cases.keys(1)[number])[0])
     _require(
         _close(again, picks[number]),
-        f"{subject} answers otherwise when it is traced again; draw random numbers from its key "
-        "alone",
+        f"{subject} returns another result when it is traced again; draw random numbers only from "
+        "the key that it is given",
     )
 
 
 def _check_fraction(subject: _Subject, cases: _Cases, chosen: np.ndarray) -> None:
-    """More connections go where the fraction is larger."""
+    """Checks that a larger fraction drops more connections."""
     numbers = chosen.reshape(len(chosen), -1).sum(axis=1)
     drawn = cases.draws == "continuous"
     few, many = (
@@ -391,33 +390,33 @@ def _check_fraction(subject: _Subject, cases: _Cases, chosen: np.ndarray) -> Non
     )
     _require(
         few < many,
-        f"{subject} does not follow the fraction: it drops {few} connections at 0.2 and {many} at "
-        "0.8",
+        f"{subject} ignores the fraction: it drops {few} connections at 0.2 and {many} at 0.8; "
+        "return scores, or choose that share of the active connections",
     )
 
 
 def _check_counts(subject: _Subject, cases: _Cases) -> None:
-    """Changes in a row keep the number of connections, in a scan that is vmapped."""
+    """Checks that successive changes keep the number of connections, in a vmapped scan."""
 
-    def one(fields: Fields, fraction: Array, key: Array) -> Array:
+    def count(fields: Fields, fraction: Array, key: Array) -> Array:
         def change(carry: tuple[Array, Array], i: Array) -> tuple[tuple[Array, Array], Array]:
             weight, mask = carry
             layer = Layer(**{**fields, "weight": weight, "mask": mask}, state=subject.state)
             rules: tuple[DropRule, GrowRule] = (drop_rules.magnitude, subject.rule)
             if subject.kind == "drop":
                 rules = (subject.rule, grow_rules.random)
-            done = rewire(layer, *rules, fraction, jax.random.fold_in(key, i))
-            weight = jnp.where(done.new, 0.5, jnp.where(done.mask, weight, 0))
-            return (weight, done.mask), jnp.sum(done.mask, dtype=jnp.int32)
+            rewired = rewire(layer, *rules, fraction, jax.random.fold_in(key, i))
+            weight = jnp.where(rewired.new, 0.5, jnp.where(rewired.mask, weight, 0))
+            return (weight, rewired.mask), jnp.sum(rewired.mask, dtype=jnp.int32)
 
         start = (fields["weight"], fields["mask"])
         return jax.lax.scan(change, start, jnp.arange(CHANGES))[1]
 
     with _as_assertions(subject):
-        counts = np.asarray(jax.jit(jax.vmap(one))(cases.fields, cases.fractions, cases.keys(3)))
+        counts = np.asarray(jax.jit(jax.vmap(count))(cases.fields, cases.fractions, cases.keys(3)))
     before = cases.fields["mask"].reshape(len(counts), -1).sum(axis=1)
-    falls = subject.kind == "grow" and shrinks(subject.rule)
-    kept = counts <= before[:, None] if falls else counts == before[:, None]
+    may_fall = subject.kind == "grow" and shrinks(subject.rule)
+    kept = counts <= before[:, None] if may_fall else counts == before[:, None]
     _require(kept.all(), f"{subject} changes the number of connections")
 
 
@@ -426,7 +425,7 @@ def _check_order(
     cases: _Cases,
     answers: Callable[[_Cases, int], tuple[np.ndarray, np.ndarray]],
 ) -> None:
-    """Permuted neurons have permuted scores, or as many connections that are chosen."""
+    """Checks that permuted neurons get permuted scores, or the same number of connections."""
     rng = np.random.default_rng(1)
     rows, columns = (rng.permutation(size) for size in subject.shape[-2:])
 
@@ -445,24 +444,24 @@ def _check_order(
     untied = cases.draws == "continuous"
     before, after = permuted(answers(cases, 1)[0])[untied], answers(moved, 1)[0][untied]
     if before.dtype == bool:
-        # Within a neuron position may decide, where neurons are what is ranked.
+        # A rule that ranks neurons may choose among the connections of a neuron by position.
         same = any(np.array_equal(before.sum(axis), after.sum(axis)) for axis in (-1, -2))
     else:
         candidates = moved.candidates[untied]
         same = _close(after[candidates], before[candidates])
     _require(
         same,
-        f"{subject} goes by the position of neurons, as permuted ones are treated otherwise; draw "
-        "random numbers from its key, or pass equivariant=False",
+        f"{subject} depends on the position of neurons: its result changes if they are permuted; "
+        "draw random numbers from the key, or pass equivariant=False",
     )
 
 
 def _check_vectors(subject: _Subject, cases: _Cases, chosen: np.ndarray, random: bool) -> None:
-    """Of the active connections as a vector the same are chosen as of a matrix."""
+    """Checks that the rule chooses the same connections from their vector as from the matrix."""
     answer = jax.jit(subject.answer)
     several = cases.fields["mask"].reshape(len(chosen), -1).sum(1) > 2
-    some = (cases.draws == "continuous") & (cases.second > 0) & (cases.second < 1)
-    for number in np.flatnonzero(several & some)[:VECTORS]:
+    partial = (cases.draws == "continuous") & (cases.second > 0) & (cases.second < 1)
+    for number in np.flatnonzero(several & partial)[:VECTORS]:
         mask = cases.fields["mask"][number]
         fields = {
             name: leaf[number] if leaf.ndim == 1 else leaf[number][mask]
@@ -475,8 +474,8 @@ def _check_vectors(subject: _Subject, cases: _Cases, chosen: np.ndarray, random:
         same = answers.sum() == expected.sum() if random else np.array_equal(answers, expected)
         _require(
             same,
-            f"{subject} is marked by active_only and chooses otherwise of a vector of connections "
-            "than of their matrix; take the mark away",
+            f"{subject} is marked by active_only, but chooses other connections from their vector "
+            "than from the matrix; remove the decorator",
         )
 
 

@@ -1,32 +1,63 @@
-"""Leaves of parameter trees by the names of their paths."""
+"""Access to the leaves of parameter trees by the names of their paths."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from fsjax.errors import ConfigError
 from fsjax.typing import PyTree
 
 
 def path_name(path: tuple) -> str:
-    """``Dense_0/kernel`` for the path of a leaf."""
+    """The name of the path of a leaf, for example ``Dense_0/kernel``."""
     return jax.tree_util.keystr(path, simple=True, separator="/")
 
 
 def leaves_by_name(tree: PyTree, none: bool = False) -> dict[str, Array]:
-    """All leaves by the names of their paths; with ``none`` those that are ``None``, too."""
+    """All leaves by the names of their paths; with ``none=True`` including ``None`` leaves."""
     is_leaf = (lambda node: node is None) if none else None
     return {path_name(path): leaf for path, leaf in jax.tree.leaves_with_path(tree, is_leaf)}
 
 
 def with_leaves(tree: PyTree, leaves: Mapping[str, Array | None]) -> PyTree:
-    """The tree with other leaves at some paths."""
+    """The tree with the leaves at some paths replaced."""
     return jax.tree_util.tree_map_with_path(
         lambda path, leaf: leaves.get(path_name(path), leaf), tree
     )
+
+
+def split(flat: Array, like: Mapping[str, Array]) -> dict[str, Array]:
+    """Splits concatenated, flattened leaves into arrays with the shapes of ``like``."""
+    ends = np.cumsum([leaf.size for leaf in like.values()])[:-1]
+    parts = zip(like.items(), jnp.split(flat, ends), strict=True)
+    return {name: part.reshape(leaf.shape) for (name, leaf), part in parts}
+
+
+def check_same_shapes(
+    leaves: Mapping[str, Any], others: Mapping[str, Any], where: str, elsewhere: str
+) -> None:
+    """Checks that two trees have leaves of the same shapes at the same paths.
+
+    Args:
+      leaves, others: arrays by path.
+      where, elsewhere: what the message calls the two.
+
+    Raises:
+      ConfigError: if they differ; the message names a path.
+    """
+    for path in leaves.keys() | others.keys():
+        shape, other = (np.shape(t[path]) if path in t else None for t in (leaves, others))
+        if shape != other:
+            raise ConfigError(
+                f"{path} has shape {shape} in {where} and {other} in {elsewhere} (None means "
+                "missing); pass arrays of the same network"
+            )
 
 
 def is_output_first(tree: PyTree) -> bool:
@@ -42,7 +73,7 @@ def is_output_first(tree: PyTree) -> bool:
 
 
 def outputs_last(tree: PyTree) -> PyTree:
-    """Leaves ``(outputs, inputs, ...)`` of two axes or more as ``(..., inputs, outputs)``."""
+    """Turns leaves ``(outputs, inputs, ...)`` of two or more axes to ``(..., inputs, outputs)``."""
     return jax.tree.map(lambda leaf: jnp.transpose(leaf, _reversed(jnp.ndim(leaf))), tree)
 
 

@@ -280,7 +280,7 @@ def test_a_short_time_gives_a_short_answer(monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"y": np.zeros(240)}, "the target has one value only"),
+        ({"y": np.zeros(240)}, "the target has only one value"),
         ({"y": np.zeros(5)}, "y has 5 values for 240 rows"),
         ({"task": "clasification"}, "did you mean 'classification'"),
         ({"metric": "r2"}, "metric='r2' of classification"),

@@ -21,7 +21,7 @@ class Ended(NamedTuple):
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
+    """A free port."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return server.getsockname()[1]
 
@@ -43,7 +43,7 @@ def start(
 
 
 def ended(processes: Sequence[subprocess.Popen[str]], seconds: float = 240.0) -> list[Ended]:
-    """Waits for all."""
+    """Waits for all processes."""
     try:
         told = [process.communicate(timeout=seconds) for process in processes]
     finally:
@@ -59,14 +59,14 @@ def workers(
     numbers: Sequence[int] | None = None,
     timeout: float = 120.0,
 ) -> list[Ended]:
-    """Runs steps of ``worker.py`` in processes of which there should be ``count``.
+    """Runs steps of ``worker.py`` in the processes of a run.
 
     Args:
-      count: how many each is told there are.
-      folder: for what they find.
+      count: the number of processes that each expects.
+      folder: where they write their results.
       *steps: names of functions of ``worker.py``.
-      numbers: of those that are started; all by default.
-      timeout: seconds in which all must have come.
+      numbers: the numbers of the processes to start; all by default.
+      timeout: seconds within which all must connect.
     """
     port, script = str(free_port()), str(Path(__file__).with_name("worker.py"))
 

@@ -1,4 +1,4 @@
-"""Processes are killed at random moments: the others end, and the job ends as if undisturbed."""
+"""Processes are killed at random moments: the others end, and a restart gives the same result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ARGUMENTS = (
 
 
 def newest(workdir: Path) -> int:
-    """The epoch of the newest checkpoint; 0 where there is none."""
+    """The epoch of the newest checkpoint; 0 without checkpoints."""
     found = [int(path.stem[6:]) for path in (workdir / "checkpoints").glob("epoch_*.npz")]
     return max(found, default=0)
 
@@ -31,9 +31,9 @@ def launched(count: int, workdir: Path, kill: tuple[int, int, float] | None = No
     """Runs the launcher in processes.
 
     Args:
-      count: how many.
-      workdir: of the run.
-      kill: the process that is killed, the epoch after whose checkpoint, and seconds after that.
+      count: number of processes.
+      workdir: folder of the run.
+      kill: the process to kill, the epoch whose checkpoint to wait for, and seconds after it.
     """
     common = ["-m", "experiments.run", *ARGUMENTS, f"--workdir={workdir}"]
     if count > 1:
@@ -54,7 +54,7 @@ def launched(count: int, workdir: Path, kill: tuple[int, int, float] | None = No
 
 
 def outcome(workdir: Path) -> dict[str, Any]:
-    """``result.json`` without the seconds it took."""
+    """``result.json`` without the seconds of training."""
     result = json.loads((workdir / "result.json").read_text())
     result["cost"] = {k: v for k, v in result["cost"].items() if "second" not in k}
     result["cost"].pop("trained_epochs")

@@ -1,4 +1,4 @@
-"""Two and three processes give what one gives, and go on from each other's checkpoints.
+"""Two and three processes give the result of one, and resume from each other's checkpoints.
 
 Covers ``fsjax.engine.together``.
 """
@@ -33,7 +33,7 @@ def test_two_processes_then_one_is_lost_then_three_go_on(folder: Path) -> None:
     alone, first = wast(), workers(2, folder, "whole", "split", "killed")
     assert_same_bits(fsjax.load(folder / "whole.npz"), alone)
 
-    # A batch over two processes.
+    # A batch that is split over two processes.
     split, single = fsjax.load(folder / "split.npz"), one_batch(1)
     for name, values in single.history.items():
         np.testing.assert_allclose(split.history[name], values, atol=1e-5, err_msg=name)
@@ -43,13 +43,13 @@ def test_two_processes_then_one_is_lost_then_three_go_on(folder: Path) -> None:
     assert survivor.code in (1, -6) and victim.code == -9
     if survivor.code == 1:
         assert "another process was lost. The same command" in survivor.err
-        assert "continues from the newest checkpoint" in survivor.err
+        assert "resumes from the newest checkpoint" in survivor.err
 
     second = workers(3, folder, "resumed", "other_data")
     assert (folder / "trained.txt").read_text() == "5"
     assert_same_bits(fsjax.load(folder / "resumed.npz"), alone)
 
-    # All refuse to train once the last process has other rows.
+    # All processes refuse to train if the last one has other rows.
     for process in second:
         assert process.code == 1
         assert "the data of process 2 is not that of process 0" in process.err

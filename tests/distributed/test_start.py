@@ -1,4 +1,4 @@
-"""Arguments of ``initialize_distributed`` that are refused before any process is waited for."""
+"""Arguments of ``initialize_distributed`` that are refused before it waits for any process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fsjax.errors import ConfigError
         (("node1:9123", 2, 2), "process_id=2 with num_processes=2; choose a number from 0 to 1"),
         (("node1:9123", 2, -1), "process_id=-1; choose a whole number, at least 0"),
         (("node1:9123", 0, 0), "num_processes=0; choose a whole number, at least 1"),
-        (("127.0.0.1:9123", 2, 0), "comes too late, JAX has its devices already"),
+        (("127.0.0.1:9123", 2, 0), "comes too late: JAX has already initialised its devices"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(place: Any, message: str) -> None:
@@ -40,7 +40,7 @@ def test_a_timeout_is_a_positive_number(seconds: Any) -> None:
 
 
 def in_fresh_process(call: str) -> str:
-    """What ``initialize_distributed`` raises where JAX has not started."""
+    """The error of ``initialize_distributed`` in a process in which JAX has not started."""
     script = f"import fsjax\nfsjax.initialize_distributed({call})"
     command = [sys.executable, "-c", script]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stderr

@@ -1,6 +1,6 @@
 """One of several processes: ``worker.py PORT COUNT NUMBER TIMEOUT FOLDER STEP...``.
 
-Each step is a function below; they run in order. Process 0 leaves what it finds in the folder.
+Each step is a function below; they run in order. Process 0 writes results into the folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SETTINGS = dict(num_features=5, seeds=(4, 1, 9), num_epochs=9, batch_size=64, nu
 
 
 def wast(folder: Path | None = None, **changes: Any) -> fsjax.FitResult:
-    """A small training, whose result is the same bits on any number of processes."""
+    """A small training with bitwise the same result on any number of processes."""
     options = SETTINGS | {"checkpoint_dir": folder, "checkpoint_every": 2} | changes
     data, rows = fsjax.data.load("digits"), options.pop("num_rows")
     data = dataclasses.replace(data, X=data.X[:rows], y=data.y[:rows])
@@ -32,7 +32,7 @@ def wast(folder: Path | None = None, **changes: Any) -> fsjax.FitResult:
 
 
 def one_batch(batch_devices: int) -> fsjax.FitResult:
-    """A hundred steps of one run, each batch of which is split."""
+    """A hundred steps of one run, whose batches are split over devices."""
     data = fsjax.data.load("digits")
     data = dataclasses.replace(data, X=data.X[:400], y=data.y[:400])
     method = fsjax.methods.ip_cae(5, hidden=(8,), embedding_dim=6)
@@ -41,13 +41,13 @@ def one_batch(batch_devices: int) -> fsjax.FitResult:
 
 
 def save(result: fsjax.FitResult, path: Path) -> None:
-    """What tests compare."""
+    """Saves the results that tests compare."""
     if is_lead():
         fsjax.save(result, path)
 
 
 def whole(folder: Path) -> None:
-    """Without a stop."""
+    """A training without an interruption."""
     save(wast(), folder / "whole.npz")
 
 
@@ -70,7 +70,7 @@ def killed(folder: Path) -> None:
 
 
 def resumed(folder: Path) -> None:
-    """From the newest checkpoint; the epochs that were left are noted."""
+    """A training from the newest checkpoint; saves the number of epochs that were left."""
     result = wast(folder / "checkpoints")
     save(result, folder / "resumed.npz")
     if is_lead():
@@ -83,7 +83,7 @@ def other_data(folder: Path) -> None:
 
 
 def exchange(folder: Path) -> None:
-    """Values and bytes of several lengths, in every direction; each process notes what it sees."""
+    """Exchanges values and bytes of several lengths; each process writes what it receives."""
     number = jax.process_index()
     pieces = [bytes(place * 7 % 251 for place in range(length)) for length in (0, 2, 200_000)]
     received = [share("data", piece if is_lead() else b"no") for piece in pieces]
@@ -97,7 +97,7 @@ def exchange(folder: Path) -> None:
 
 
 def other_name(folder: Path) -> None:
-    """The last process is at another place."""
+    """The last process makes another exchange."""
     gathered("b" if jax.process_index() == jax.process_count() - 1 else "a", 0)
 
 
@@ -105,7 +105,7 @@ STEPS = {f.__name__: f for f in (whole, split, killed, resumed, other_data, exch
 
 
 def main() -> None:
-    """Takes part."""
+    """Joins the run and runs the steps."""
     port, count, number, timeout, folder, *steps = sys.argv[1:]
     fsjax.use_compilation_cache()
     fsjax.initialize_distributed(

@@ -1,4 +1,4 @@
-"""Data of the engine's tests."""
+"""Fixtures with data for the engine's tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A method of two networks, in a file outside of the library.
+"""A method with two networks, in a file outside the library.
 
 After the idea of Wojtas and Chen (NeurIPS 2020): one network predicts from masked rows, the other
 learns how large the loss under a mask is. The loss draws the masks, and no epoch is kept before the
@@ -14,7 +14,7 @@ import optax
 import fsjax
 from fsjax.arguments import Count, Positive
 
-#: Masks in a step.
+#: Masks per step.
 MASKS = 8
 
 
@@ -27,13 +27,13 @@ MASKS = 8
 def dual_network(
     num_features: Count = 2, *, warmup: Count = 4, width: Count = 8, learning_rate: Positive = 0.02
 ):
-    """A network under masks of K columns, and one that says which masks are good.
+    """A network under masks of K columns, and one that predicts how good a mask is.
 
     Args:
-      num_features: K, columns in a mask.
+      num_features: K, the number of columns in a mask.
       warmup: epochs before the first that may be kept.
-      width: of the hidden layers.
-      learning_rate: of Adam.
+      width: width of the hidden layers.
+      learning_rate: learning rate of Adam.
     """
 
     def networks(spec):
@@ -71,7 +71,7 @@ def dual_network(
         return jnp.mean(losses) + jnp.mean(jnp.square(errors)), {}
 
     def importances(state):
-        # How much lower the loss is said to be with each column.
+        # By how much the predicted loss is lower with each column.
         singles = jnp.eye(state.spec.num_columns)
         return -guessed(state.params, state.spec, singles)
 

@@ -24,7 +24,7 @@ STATIC = fsjax.methods.static_sparse(hidden=(8,), epsilon=2, learning_rate=0.1)
 
 
 def counting_method() -> Method:
-    """Records what the engine does: params follow a fixed path, no learning."""
+    """A method that records the engine's calls: its parameters follow a fixed path."""
 
     def init(key: jax.Array, spec: Spec, data: Batch) -> TrainState:
         params = {"bias": jnp.zeros(spec.num_outputs)}
@@ -49,7 +49,7 @@ def counting_method() -> Method:
 
 
 def linear_method(slope: float = 1.0, **changes: Any) -> Method:
-    """A linear model that was put together by hand; ``slope`` is in the closure of its loss."""
+    """A linear model made by hand; the closure of its loss holds ``slope``."""
 
     def init(key: jax.Array, spec: Spec, data: Batch) -> TrainState:
         kernel = 0.1 * jax.random.normal(key, (spec.num_columns, spec.num_outputs))
@@ -92,7 +92,7 @@ def prepared_by(data: Any, split: str | Split = "random", **changes: Any) -> Pre
 
 @contextlib.contextmanager
 def killed_after_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Within it, a run dies once it has saved its first checkpoint."""
+    """A context in which a run dies after it has saved its first checkpoint."""
     saved = Checkpoints.save
 
     def save_then_die(self: Checkpoints, *args: Any) -> None:
@@ -106,5 +106,5 @@ def killed_after_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def real(rows: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Without the rows that only fill up."""
+    """The rows without padding."""
     return rows[weight > 0]

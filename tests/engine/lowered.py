@@ -1,4 +1,4 @@
-"""What a program consists of once it is lowered for a device, which need not be there."""
+"""The operations of a program that is lowered for a device, which need not be present."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Op(NamedTuple):
     """An operation of a lowered program.
 
     Attributes:
-      name: such as ``stablehlo.sort``; of custom calls, their target.
-      depth: loops that it is in.
-      where: the lines of Python that it comes from.
+      name: for example ``stablehlo.sort``; for custom calls, their target.
+      depth: number of loops around it.
+      where: the lines of Python from which it comes.
     """
 
     name: str

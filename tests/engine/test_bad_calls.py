@@ -1,4 +1,4 @@
-"""What users hand over by mistake: told in a sentence before any training, never taken silently."""
+"""Mistakes in calls: a one-sentence error before any training, never silent acceptance."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_targets_of_files_that_are_none() -> None:
         (Split(["a"], ["b"], ["c"]), "the part 'train' of a split has the type <U1"),
         (Split([0.5], [1.5], [2.5]), "the part 'train' of a split has the type float64"),
         (Split([0], None, []), "the part 'valid' of a split has the type object"),
-        (Split(Y == 0, [], []), "the part 'train' .* np.flatnonzero gives those of a mask"),
+        (Split(Y == 0, [], []), "the part 'train' .* convert a mask by np.flatnonzero"),
         (Split(np.arange(60).reshape(2, 30), [], []), r"the shape \(2, 30\)"),
         (Split([[1], [2, 3]], [], []), "'train' of a split is not an array"),
         (Split([2**70], [], []), "the part 'train' of a split has the type object"),
@@ -110,7 +110,7 @@ def test_splits_that_are_none(split: Split, message: str) -> None:
         ({"sample_weight": [[1], [1, 2]]}, "sample_weight is not an array"),
         ({"sample_weight": np.ma.masked_array(np.ones(60), Y)}, "sample_weight has .* masked"),
         ({"groups": [[1], [2, 3]]}, "groups has shape"),
-        ({"columns": np.array([[0, 99]])}, "columns has numbers from 0 to 99, but there are 4"),
+        ({"columns": np.array([[0, 99]])}, "columns has numbers from 0 to 99, but X has 4 columns"),
         ({"columns": np.array([[-1, 2]])}, "columns has numbers from -1"),
         ({"columns": np.array([[1, 1]])}, "columns has a column twice"),
         ({"columns": [1, 2]}, r"columns has the shape \(2,\)"),

@@ -10,13 +10,13 @@ import fsjax
 from fsjax.engine import programs
 from fsjax.errors import ConfigError
 
-#: A batch of 16 of 72 training rows: five steps an epoch, the last of which is filled up.
+#: Batches of 16 of 72 training rows: five steps per epoch; the last batch is padded.
 OPTIONS = dict(num_epochs=20, batch_size=16, seeds=(3,), num_features=4)
 
 METHODS = {
-    # Noise in each row, weights that decay.
+    # With noise in each row, and weight decay.
     "ip_cae": fsjax.methods.ip_cae(4, hidden=(8,), embedding_dim=6),
-    # Batch statistics and dropout.
+    # With batch statistics and dropout.
     "neural_network": fsjax.methods.neural_network(hidden=(8,), batch_norm=True, dropout=0.2),
 }
 
@@ -35,7 +35,7 @@ def test_a_batch_on_two_devices_is_the_batch_on_one(name, data) -> None:
 
 
 def adds_up_over_devices() -> bool:
-    """Whether devices have exchanged gradients in a program that is kept."""
+    """Whether devices exchange gradients in a program of the cache."""
     return any("all-reduce" in one.as_text() for one in programs._kept.values())
 
 
@@ -53,14 +53,17 @@ def test_a_loss_that_couples_rows_sees_all_of_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
-        (dict(batch_devices=3), "batch_devices=3 with 2 devices; choose a number that divides"),
-        (dict(batch_devices=2, batch_size=15), "batches of 15 rows; choose a batch_size that"),
+        (dict(batch_devices=3), "batch_devices=3 does not divide the 2 devices"),
+        (
+            dict(batch_devices=2, batch_size=15),
+            "divide batches of 15 rows; choose another batch_size",
+        ),
         (dict(batch_devices=0), "batch_devices=0; choose a whole number"),
-        (dict(batch_devices=2, seed_axis="map"), "seed_axis='map' is of one device"),
+        (dict(batch_devices=2, seed_axis="map"), "seed_axis='map' uses one device"),
     ],
 )
-def test_layouts_that_do_not_fit_are_refused(changes, told, data) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_layouts_that_do_not_fit_are_refused(changes, message, data) -> None:
+    with pytest.raises(ConfigError, match=message):
         fsjax.plan(METHODS["ip_cae"], data, **OPTIONS | changes)

@@ -1,4 +1,4 @@
-"""Runs that go on from their checkpoints, and those that must not."""
+"""Runs that resume from their checkpoints, and runs that must not."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_checkpoints_of_another_run_are_refused(data, tmp_path) -> None:
 
 
 def test_a_method_made_by_hand_does_not_go_on_from_another_one(data, tmp_path) -> None:
-    # Of the same name, without settings, and with states of the same shapes.
+    # Another method with the same name, no settings, and states of the same shapes.
     options = dict(num_epochs=3, batch_size=16, checkpoint_dir=tmp_path)
     first = fsjax.fit(linear_method(1.0), data, **options)
     for other in (linear_method(2.0), linear_method(1.0, keep="accuracy")):
@@ -52,7 +52,7 @@ def test_a_method_made_by_hand_does_not_go_on_from_another_one(data, tmp_path) -
 
 
 def test_a_run_continues_on_another_seed_axis(data, tmp_path, monkeypatch) -> None:
-    # Three seeds are four on two devices; the checkpoint must not know.
+    # Three seeds are padded to four on two devices; the checkpoint must not contain the padding.
     options = dict(seeds=(1, 2, 3), num_epochs=4, batch_size=16, checkpoint_every=2)
     whole = fsjax.fit(METHOD, data, seed_axis="map", **options)
     with killed_after_a_checkpoint(monkeypatch):
@@ -68,7 +68,7 @@ RUN = Identity({"seeds": (1, 2)})
 
 
 def saved(folder: Path, *epochs: int) -> Checkpoints:
-    """Checkpoints whose states are as many times :data:`STATE` as there are epochs."""
+    """Saves checkpoints whose states are :data:`STATE` times the epoch."""
     checkpoints = Checkpoints(folder, RUN)
     for epoch in epochs:
         states = STATE | {"a": STATE["a"] * epoch}
@@ -81,7 +81,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def restored(checkpoints: Checkpoints) -> tuple[Any, list[str]]:
-    """What is restored, and the warnings."""
+    """The restored values, and the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = checkpoints.restore(STATE, ["loss"])
@@ -93,7 +93,7 @@ def test_the_newest_of_two_counts(tmp_path) -> None:
     assert Checkpoints(folder, RUN).restore(STATE, []) is None
     saved(folder, 2, 4, 6, 8)
     assert names_in(folder) == ["epoch_000006.npz", "epoch_000008.npz"]
-    (folder / ".epoch_000010.npz.0123456789ab.tmp").touch()  # Not renamed: it is not whole.
+    (folder / ".epoch_000010.npz.0123456789ab.tmp").touch()  # Not renamed, so it is incomplete.
     epoch, found, history = Checkpoints(folder, RUN).restore(STATE, ["loss"])
     assert epoch == 8 and history["loss"].shape == (1, 8)
     np.testing.assert_array_equal(found["a"], 8 * STATE["a"])
@@ -114,7 +114,7 @@ def test_a_flipped_bit_is_noticed_or_changes_nothing(tmp_path) -> None:
         np.testing.assert_array_equal(found["a"], epoch * STATE["a"])
         assert history["loss"].shape == (1, epoch)
         noticed += "epoch_000004.npz is damaged" in str(told)
-    # The rest are dates and the like of a zip file.
+    # The other bytes are dates and similar metadata of a zip file.
     assert noticed > 0.2 * len(whole)
 
 
@@ -138,7 +138,7 @@ def test_damage_leads_to_an_older_one_or_to_the_beginning(what, tmp_path) -> Non
         return
     assert found[0] == 2
     np.testing.assert_array_equal(found[1]["a"], 2 * STATE["a"])
-    # What is damaged goes with the next.
+    # The next save deletes the damaged one.
     saved(tmp_path, 3)
     assert names_in(tmp_path) == ["epoch_000002.npz", "epoch_000003.npz"]
 

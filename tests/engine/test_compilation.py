@@ -1,4 +1,4 @@
-"""Where compiled programs are kept on disk, and where not."""
+"""The compilation cache on disk: its folder, its limit, and how to disable it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import fsjax
 from fsjax.engine import compilation
 from fsjax.errors import ConfigError
 
-#: Of JAX's settings, those that are made.
+#: The settings of JAX that the cache changes.
 NAMES = (
     "jax_compilation_cache_dir",
     "jax_persistent_cache_min_compile_time_secs",
@@ -26,7 +26,7 @@ NAMES = (
 
 @pytest.fixture(autouse=True)
 def undecided(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As in a fresh process."""
+    """The state of a fresh process, in which no cache was chosen."""
     before = {name: getattr(jax.config, name) for name in NAMES}
     monkeypatch.setattr(compilation, "_decided", False)
     jax.config.update("jax_compilation_cache_dir", None)
@@ -93,7 +93,7 @@ def test_the_oldest_programs_go(tmp_path: Path, monkeypatch) -> None:
     assert len(list(tmp_path.iterdir())) == 8
     (tmp_path / "program 8").write_bytes(bytes(120))
     fsjax.use_compilation_cache(tmp_path)
-    # 1,080 bytes were too many; 480 are at most half of what there may be.
+    # 1,080 bytes exceed the limit; 480 are at most half of it.
     assert sorted(one.name[-1] for one in tmp_path.iterdir()) == ["5", "6", "7", "8"]
 
 

@@ -1,4 +1,4 @@
-"""Trainings that end early, start from others, and networks that leave the library.
+"""Trainings that end early or start from an earlier result, and exported networks.
 
 Covers ``fsjax.engine.control``, ``fsjax.engine.export``.
 """
@@ -50,14 +50,14 @@ def test_a_callback_ends_training():
 def test_time_ends_training():
     ended = network(num_epochs=100_000, max_time=1e-3)
     assert 1 <= ended.history["train/loss"].shape[1] < 1000
-    # A search stops too, with the nearest that it has.
+    # A search stops too, and keeps the nearest training.
     method = fsjax.methods.stg(hidden=(8,))
     found = fsjax.fit(method, (X, Y), **{**GIVEN, "num_epochs": 100_000}, max_time=1e-3)
     assert found.cost["trainings"] == 1 and found.selected.shape == (1, 2)
 
 
 def test_a_seed_without_progress_ends_alone():
-    # Labels that say nothing: the validation loss rises soon.
+    # Random labels: the validation loss rises soon.
     y = np.random.default_rng(1).integers(0, 2, len(X))
     method = fsjax.methods.neural_network(hidden=(32,), learning_rate=0.02)
     given = {**GIVEN, "num_epochs": 60, "early_stopping": 4}
@@ -74,13 +74,13 @@ def test_a_seed_without_progress_ends_alone():
 
 def test_training_goes_on_from_a_result():
     first = network(num_epochs=6, seeds=(0, 1))
-    # The first epoch after it starts where the kept one ended, not anew.
+    # The first new epoch starts where the kept one ended.
     second = network(num_epochs=1, seeds=(0, 1), start=first)
     anew = network(num_epochs=1, seeds=(0, 1))
     assert (second.history["train/loss"] < anew.history["train/loss"] - 0.02).all()
-    with pytest.raises(ConfigError, match="2 seeds, not 1"):
+    with pytest.raises(ConfigError, match="2 seeds, but this run has 1"):
         network(start=first)
-    with pytest.raises(ConfigError, match="num_columns=6, not 5"):
+    with pytest.raises(ConfigError, match="num_columns=6, but this run has 5"):
         fsjax.fit(first.method, (X[:, :5], Y), seeds=(0, 1), start=first, **GIVEN)
     with pytest.raises(ConfigError, match="with other settings"):
         wide = fsjax.methods.neural_network(hidden=(9,))
@@ -190,8 +190,8 @@ def test_an_exported_network_predicts_alike(scaling, tmp_path):
     for rows in (1, 37):
         outputs = program.call(jax.numpy.asarray(X[:rows]))
         np.testing.assert_allclose(outputs, found.predict(X[:rows])[1], rtol=1e-4, atol=1e-5)
-    with pytest.raises(ConfigError, match="seed=7 is not one of the seeds"):
+    with pytest.raises(ConfigError, match="seed=7 is not a seed of this result"):
         fsjax.export(found, seed=7)
     chosen = fsjax.fit(fsjax.methods.fisher_score(), (X, Y), num_features=2)
-    with pytest.raises(ConfigError, match="predicts nothing"):
+    with pytest.raises(ConfigError, match="does not predict"):
         fsjax.export(chosen)

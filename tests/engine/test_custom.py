@@ -1,4 +1,4 @@
-"""Schedules, optimisers and losses of one's own, and what a loss records.
+"""The user's schedules, optimisers and losses, and values that a loss records.
 
 Covers ``fsjax.engine.user_function_checks``.
 """
@@ -34,7 +34,7 @@ from fsjax.user_functions import Missing
 
 RATE = optax.linear_schedule(0.2, 0.01, 12)
 
-#: Of runs in which all training rows are one batch.
+#: Options of runs in which all training rows are one batch.
 WHOLE: dict[str, Any] = {"batch_size": None, "num_features": 3, "best_by": "last"}
 
 LINEAR = {"hidden": (), "weight_decay": 0.0}
@@ -92,7 +92,7 @@ def test_a_schedule_is_used_from_the_first_step_to_fine_tuning() -> None:
 
     wanted = [float(RATE(step)) for step in range(12)]
     np.testing.assert_allclose(rates(learning_rate=RATE), wanted, rtol=1e-5)
-    # The last two epochs of two steps begin anew, at a number.
+    # The last two epochs, of two steps each, start again, with a number as the rate.
     tuned = rates(learning_rate=RATE, finetune_epochs=2, final_learning_rate=None)
     np.testing.assert_allclose(tuned, [*wanted[:8], 0.01, 0.01, 0.01, 0.01], rtol=1e-5)
 
@@ -121,8 +121,8 @@ def test_one_step_on_a_loss_of_ones_own_is_its_formula(data) -> None:
 
     result = planned.fit()[0]
     np.testing.assert_allclose(result.history["train/loss"][0, 0], value, rtol=1e-5)
-    assert abs(float(usual) - float(value)) < 1e-4  # through the method, too
-    # The epochs are judged by it, and the other metrics are those of the task.
+    assert abs(float(usual) - float(value)) < 1e-4  # also when the method calls it
+    # It is the criterion for the best epoch; the other metrics are those of the task.
     rows = result.splits[0].valid
     outputs = jnp.asarray(result.predict(data[0][rows])[0])
     judged = squared(outputs, jnp.asarray(data[1][rows]), jnp.ones(len(rows)))
@@ -141,7 +141,7 @@ SCHEDULED = [
 def test_every_method_with_a_rate_takes_a_schedule_or_an_optimizer(
     name: str, data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As a method of others, whose steps are traced by a plan.
+    # As a method from outside the library, whose steps a plan traces.
     monkeypatch.setattr(Structure, "in_library", False)
     registration = METHODS[name].registration
     small = {k: v for k, v in registration.small.items() if k != "learning_rate"}
@@ -162,7 +162,7 @@ def test_those_are_all_that_train() -> None:
 
 
 def everywhere(amount: float) -> optax.GradientTransformation:
-    """Moves every weight, also those without a gradient."""
+    """An optimiser that moves every weight, even those without a gradient."""
     return optax.stateless(lambda updates, _: jax.tree.map(lambda u: u * 0 - amount, updates))
 
 
@@ -200,7 +200,7 @@ def test_the_masks_of_binmask_keep_their_own_optimizer(data) -> None:
         ),
         (
             lambda: methods.stg(3, strength=lambda step: 0.1),
-            "strength is the function .*computes with the number",
+            "strength is the function .*needs a number",
         ),
         (
             lambda: methods.cae(3, learning_rate=lambda spec: 1.0 / spec.num_epochs),
@@ -208,14 +208,14 @@ def test_the_masks_of_binmask_keep_their_own_optimizer(data) -> None:
         ),
         (
             lambda: methods.cae(3, learning_rate=lambda step: jnp.ones(2)),
-            "does not give a number for a step",
+            "does not return a number for a step",
         ),
         (lambda: methods.cae(3, optimizer=optax.adam), "call it, as in optimizer=optax.adam"),
         (lambda: methods.cae(3, optimizer=0.1), "optimizer=0.1; give 'adam', an Optax"),
         (lambda: methods.cae(3, optimizer="adm"), "did you mean 'adam'"),
         (
             lambda: methods.cae(3, optimizer=optax.adam(0.1), learning_rate=0.1),
-            "learning_rate plays no part beside an optimizer",
+            "learning_rate=.* has no effect with an optimizer of your own",
         ),
     ],
 )
@@ -232,13 +232,13 @@ def test_what_is_no_schedule_and_no_optimizer_is_refused(
         (
             methods.cae(3, hidden=(), optimizer=lambda spec: 0.1),
             {},
-            "gives a float; a function of the Spec gives an Optax transformation",
+            "returns a float; a function of the Spec must return an Optax transformation",
         ),
         (methods.cae(3, hidden=()), {"loss": "mse"}, "loss='mse'; give a function"),
         (
             methods.cae(3, hidden=()),
             {"loss": lambda outputs, y, weight: outputs[:, 0]},
-            r"gives an array of the shape \(56,\); give the mean over the rows",
+            r"returns an array of shape \(56,\); return the mean over the rows",
         ),
         (methods.dufs(), {"loss": squared, "num_features": 3}, "dufs never calls state.spec.loss"),
         # By fsjax.tasks.loss.
@@ -305,9 +305,10 @@ def test_a_saved_result_names_its_functions_and_trains_no_more(data, tmp_path: P
         assert isinstance(loaded.states.spec.loss, Missing)
         assert repr(loaded.method) == repr(method)
         (name,) = given
-        with pytest.raises(ConfigError, match=f"{name} was .* files hold no functions; to train"):
+        message = f" as {name}, and functions are not saved; to train again"
+        with pytest.raises(ConfigError, match=message):
             fsjax.fit(loaded.method, data, num_epochs=2, **WHOLE)
-        # Saved once more, the file says the same.
+        # Saved again, the file has the same content.
         fsjax.save(loaded, tmp_path / "again.npz")
         assert read(tmp_path / "again.npz")[0] == read(path)[0]
         stored = read(path)[0]["method"]["settings"][name]
@@ -328,7 +329,7 @@ def test_estimators_take_them_and_their_results_are_saved(data, tmp_path: Path) 
 
 
 def recording(**changes: Any) -> Method:
-    """A linear model whose loss tells the size of the weights and the mean of the inputs."""
+    """A linear model whose loss records the size of the weights and the mean of the inputs."""
     method = linear_method()
 
     def loss(params, state, batch, key):
@@ -351,11 +352,11 @@ def test_scalars_of_aux_are_recorded_as_means_over_the_steps(data) -> None:
     of_first = np.square(np.asarray(first)).sum(axis=(1, 2))
     np.testing.assert_allclose(whole.history["train/size"][:, 0], of_first, rtol=1e-5)
     chex.assert_shape(whole.history["train/size"], (2, 3))
-    # Batches of 16 rows, the last of which is smaller.
+    # Batches of 16 rows; the last one is smaller.
     parts = fsjax.fit(method, data, num_epochs=1, **options | {"batch_size": 16})
     steps = -(-rows // 16)
     np.testing.assert_allclose(parts.history["train/rows"][0, 0], rows / steps, rtol=1e-6)
-    # Nothing else is.
+    # Nothing else is recorded.
     usual = fsjax.fit(linear_method(), data, num_epochs=1, **options)
     assert set(whole.history) - set(usual.history) == {"train/size", "train/rows"}
 

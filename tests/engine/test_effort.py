@@ -1,4 +1,4 @@
-"""How hard programs are compiled: by the whole run, and by nothing else."""
+"""The compiler options, which depend on the settings of the whole run and on nothing else."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_accelerators_keep_their_options(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture
 def works(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The work of every training that is compiled for."""
+    """The work for which each training is compiled."""
     found: list[float] = []
 
     def noted(*args: Any) -> float:

@@ -1,4 +1,4 @@
-"""What docs/equality.md promises, for every method."""
+"""The promises of docs/equality.md, for every method."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from marks import some_slow
 from fsjax.methods import METHODS
 from tools.equality import measure
 
-#: Tried in the ordinary tests.
+#: The comparisons that run without ``-m slow``.
 QUICK = ("wast",)
 
 NAMES = some_slow(METHODS, tuple(name for name in METHODS if name not in QUICK))
@@ -25,7 +25,7 @@ def test_equal_to_the_bit(name: str) -> None:
 def test_equal_but_for_rounding(name: str) -> None:
     assert measure.devices(name) < 1e-4
     assert measure.batched(name) < 1e-4
-    # NaN where there is no sparse form.
+    # NaN if the method does not take sparse tables.
     assert not measure.sparse(name) > 1e-5
 
 

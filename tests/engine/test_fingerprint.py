@@ -1,4 +1,4 @@
-"""What tells methods apart that were put together by hand."""
+"""Fingerprints, which distinguish methods that were made by hand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ falling = functools.partial(optax.cosine_decay_schedule, 0.1)
 
 @dataclasses.dataclass(frozen=True)
 class Body:
-    """What a method may close over."""
+    """An object that a method may close over."""
 
     width: int
 

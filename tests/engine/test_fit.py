@@ -1,4 +1,4 @@
-"""``fit`` as a whole: results, seeds, and what it refuses.
+"""``fit`` as a whole: results, seeds, and errors.
 
 Covers ``fsjax.engine.fit``, ``fsjax.engine.result``.
 """
@@ -39,9 +39,9 @@ def test_shapes_and_metrics_of_a_result(data, result: fsjax.FitResult) -> None:
         assert len(set(row.tolist())) == 5
     assert result.selection_frequency.sum() == pytest.approx(5)
     assert set(result.metrics) == {"embedded_accuracy", "unique_percentage"}
-    # Weights; biases do not count.
+    # Only weights count, not biases.
     assert result.cost["params"] == 5 * 6 + 6 * 11 + 5 * 8 + 8 * 3
-    # The accuracy that is reported is that of predict() on the test rows.
+    # The reported accuracy is that of predict() on the test rows.
     x, y = data
     rows = result.splits[0].test
     outputs = result.predict(x[rows])
@@ -75,7 +75,7 @@ def test_picks_come_first_and_no_optimiser_is_left(result: fsjax.FitResult) -> N
 def test_best_snapshot_has_the_lowest_validation_loss(data, result: fsjax.FitResult) -> None:
     losses = result.history["valid/loss"]
     chex.assert_trees_all_equal(result.best_epoch, losses.argmin(axis=1) + 1)
-    # It is the state that is evaluated, not the last one: its loss is found again.
+    # The kept state is evaluated, not the last one: its loss is reproduced.
     x, y = data
     rows = result.splits[0].valid
     logits = result.predict(x[rows])
@@ -213,7 +213,7 @@ def test_what_is_no_method_or_no_data_is_named(data) -> None:
         ({"valid_fraction": "a"}, "valid_fraction='a'; choose a share"),
         ({"noise_std": None}, "noise_std=None; choose a finite number"),
         ({"shuffle": "no"}, "shuffle='no'; choose True or False"),
-        ({"checkpoint_dir": 3}, "checkpoint_dir=3; give a folder, or None"),
+        ({"checkpoint_dir": 3}, "checkpoint_dir=3; give a path, or None"),
         ({"sample_weight": "balanced"}, "sample_weight='balanced'; give a number"),
         ({"num_features": "2"}, "num_features='2'"),
     ],
@@ -271,7 +271,7 @@ def test_several_sizes_of_a_ranking_share_one_fit(data, monkeypatch) -> None:
         fsjax.fit_sizes(method, data, ())
     with pytest.raises(ConfigError, match="num_features=12"):
         fsjax.fit_sizes(method, data, (2, 12), num_epochs=1)
-    with pytest.raises(ConfigError, match="give no num_features"):
+    with pytest.raises(ConfigError, match="leave num_features out"):
         fsjax.fit_sizes(method, data, (2,), num_features=2)
     with pytest.raises(ConfigError, match="fit_sizes has no 'num_epoch': did you mean"):
         fsjax.fit_sizes(method, data, (2,), num_epoch=2)
@@ -284,7 +284,7 @@ def test_equal_scores_are_warned_of(data) -> None:
     )
     with pytest.warns(UserWarning, match="counting gives all columns the same score.*position"):
         fsjax.fit(equal, data, num_epochs=1)
-    # Of the columns that may be selected: a constant one has another score here.
+    # Among the columns that may be selected; the constant one has another score here.
     x = data[0].copy()
     x[:, 3] = 1.0
     with pytest.warns(UserWarning, match="the same score"):

@@ -1,4 +1,4 @@
-"""Settings of JAX that are meant for the user's own code, and processes in which JAX hangs.
+"""Settings of JAX that must not change the engine, and forked processes, in which JAX hangs.
 
 Covers ``fsjax.environment.jax_settings``.
 """

@@ -1,4 +1,4 @@
-"""The epoch that is kept was trained, also where a method judges none for a while."""
+"""The kept epoch is a trained one, even if ``keep`` has no finite value for a while."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def registered_here() -> Iterator[None]:
 
 
 def table() -> tuple[np.ndarray, np.ndarray]:
-    """Columns 0 and 3 of six tell the class."""
+    """Columns 0 and 3 of six determine the class."""
     x = np.random.default_rng(0).normal(size=(120, 6)).astype(np.float32)
     return x, (x[:, 0] + x[:, 3] > 0).astype(int)
 
@@ -45,7 +45,7 @@ def fitted(keep: Callable[..., Any] | None = None, **options: Any) -> fsjax.FitR
 def test_patience_counts_from_the_first_finite_value() -> None:
     result = fitted(early_stopping=2)
     assert (result.best_epoch > WARMUP).all()
-    # Two epochs without a better one are fewer than those of the warm-up.
+    # A patience of two epochs is less than the warm-up.
     assert result.history["train/loss"].shape[1] >= WARMUP + 2
 
 
@@ -53,7 +53,7 @@ def test_a_callback_that_ends_in_the_warmup_leaves_the_newest_epoch() -> None:
     with pytest.warns(UserWarning, match="no finite value for 2 of 2 seeds in the 3 epochs"):
         early = fitted(callback=lambda progress: progress.epoch == 3)
     assert early.best_epoch.tolist() == [3, 3]
-    # The same as three epochs that are all there is.
+    # The same as a run of only three epochs.
     with pytest.warns(UserWarning, match="no finite value"):
         whole = fitted(num_epochs=3)
     np.testing.assert_allclose(early.scores, whole.scores, rtol=1e-5)

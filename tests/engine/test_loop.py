@@ -1,4 +1,4 @@
-"""The loop of one seed: what is called when, evaluation in chunks, ends, counted connections."""
+"""The loop of one seed: order of calls, evaluation in parts, ends, counted connections."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_evaluation_in_chunks_is_that_of_all_rows(data, monkeypatch) -> None:
             cut = jax.jit(lambda s, r: loop.evaluate(STATIC, s, r))(state, part)
         assert set(whole) == {"loss", "accuracy"}
         chex.assert_trees_all_close(cut, whole, rtol=1e-5)
-        # Rows without weight may hold anything.
+        # Rows of weight 0 may hold any values.
         broken = part._replace(x=part.x.at[-2:].set(jnp.nan))
         found = jax.jit(lambda s, r: loop.evaluate(STATIC, s, r))(state, broken)
         chex.assert_trees_all_close(found, whole, rtol=1e-5)
@@ -44,7 +44,7 @@ def test_the_kept_epoch_and_the_recorded_test_metrics(data, best_by: str) -> Non
     history, seeds = result.history, np.arange(2)
     expected = {
         "loss": history["valid/loss"].argmin(axis=1) + 1,
-        # The first of equally good epochs.
+        # The first of equally good epochs is kept.
         "accuracy": history["valid/accuracy"].argmax(axis=1) + 1,
         "last": np.array([30, 30]),
     }[best_by]
@@ -59,7 +59,7 @@ def test_the_kept_epoch_and_the_recorded_test_metrics(data, best_by: str) -> Non
     recorded = history["test/accuracy"][seeds, expected - 1].astype(float)
     chex.assert_trees_all_close(recorded, result.metrics["embedded_accuracy"], rtol=1e-5)
 
-    # Its connections stay.
+    # Its connections do not change.
     assert not history["train/topology_change"].any()
     active = 2 * (11 + 8) + min(2 * (8 + 3), 24)
     np.testing.assert_allclose(history["train/sparsity"], 1 - active / (88 + 24), rtol=1e-5)
@@ -80,14 +80,14 @@ def test_a_function_tells_the_epoch_that_is_kept(data) -> None:
     assert result.best_epoch.tolist() == [4, 4]
     shorter = fsjax.fit(STATIC, data, **options | {"num_epochs": 4}, best_by="last")
     chex.assert_trees_all_close(result.states.params, shorter.states.params, rtol=1e-5)
-    with pytest.raises(fsjax.ConfigError, match="an epoch of its own choice; leave best_by out"):
+    with pytest.raises(fsjax.ConfigError, match="chooses the best epoch itself; leave best_by out"):
         fsjax.plan(method, data, best_by="loss", **options)
 
 
 def test_connections_of_the_inputs_are_counted(data) -> None:
     method = fsjax.methods.set(hidden=(8,), epsilon=2)
     options = dict(num_features=3, batch_size=16, seed_axis="map", seeds=(0, 1))
-    # The last of 11 epochs is no more than trained, so that 10 epochs are as those of a whole run.
+    # SET does not rewire after the last epoch, so train 11 epochs to have 10 ordinary ones.
     result = fsjax.fit(method, data, num_epochs=11, best_by="last", **options)
     assert result.connection_epochs == (0, 1, 5, 10)
     chex.assert_shape(result.input_connections, (2, 4, 11))
@@ -148,7 +148,7 @@ def test_a_seed_ends_when_it_is_done(axis: str, data, tmp_path) -> None:
 
 
 def hooked(note: Callable[[float], None]) -> Method:
-    """Notes the weight of the rows that its ``init`` sees, and counts its epochs and finishes."""
+    """Records the weight of the rows that ``init`` sees, and counts calls of the hooks."""
 
     def init(key: jax.Array, spec: Spec, data: Batch) -> TrainState:
         jax.debug.callback(lambda rows: note(float(rows)), jnp.sum(data.weight))
@@ -182,7 +182,7 @@ def test_init_is_called_once_for_each_seed_and_sees_the_training_rows(axis: str,
     options = dict(seeds=(0, 1, 2), num_epochs=4, batch_size=16, seed_axis=axis, scaling="none")
     result = fsjax.fit(hooked(calls.append), data, split=split, **options)
     jax.effects_barrier()
-    # Filled up to 56 rows, of which 53 count.
+    # 53 rows are padded to 56.
     assert calls == [53.0] * 3
     expected = np.tile(data[0][:53].sum(axis=0), (3, 1))
     np.testing.assert_allclose(result.scores, expected, rtol=1e-4, atol=1e-4)

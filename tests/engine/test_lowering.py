@@ -1,8 +1,7 @@
-"""The programs of all methods lowered for GPUs and TPUs: nothing in a step is known to be slow.
+"""The programs of all methods lowered for GPUs and TPUs: steps have no slow operations.
 
-Such are calls of the host, which no program can be lowered with here at all, sorts, and scatters.
-What there is of them is named in ``KNOWN`` with its reason; an epoch may sort, as for the order of
-its batches.
+Slow operations are callbacks to the host, which cannot be lowered here at all, sorts, and scatters.
+The exceptions are in ``KNOWN`` with their reasons; an epoch may sort, to shuffle its rows.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from fsjax.methods import METHODS
 
 PLATFORMS = ("cuda", "tpu")
 
-#: What the network of a tested method is trained with: two seeds, six steps an epoch.
+#: Training options for the tested methods: two seeds, six steps per epoch.
 SEEDS, ROWS, COLUMNS, BATCH = (0, 1), 60, 13, 8
 
-#: Lowered without ``-m slow``.
+#: The methods that are lowered without ``-m slow``.
 USUAL = ("ip_cae", "stg", "wast")
 
-#: Filters whose scores NumPy computes, once, before anything is trained.
+#: Filters whose scores NumPy computes once.
 ON_HOST = {"cife", "icap", "l1_l21", "laplacian_score", "mcfs", "rfs"}
 
-#: What calls the host on any device.
+#: Operations that call the host on any device.
 HOST = re.compile(r"callback|stablehlo\.(send|recv|infeed|outfeed)")
 
 #: Slow operations in a step, and why they are there.
@@ -63,7 +62,7 @@ def plan_of(method: Method) -> fsjax.Plan:
 
 
 def programs(planned: fsjax.Plan) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """The engine's programs by name: functions and arguments, as an accelerator gets them."""
+    """The engine's programs by name: functions and arguments as for an accelerator."""
     arrays, structure = planned.prepared.arrays, planned.structure
     hyper = {name: np.full(len(SEEDS), v, np.float32) for name, v in planned.hyper.items()}
 
@@ -90,7 +89,7 @@ def programs(planned: fsjax.Plan) -> dict[str, tuple[Callable[..., Any], tuple[A
 
 
 def in_steps(ops: list[Op]) -> set[tuple[str, str]]:
-    """Sorts and scatters in a loop within that over the epochs, and the files they are from."""
+    """Sorts and scatters in loops inside the loop over epochs, with their files."""
     found = set()
     for op in ops:
         if op.depth >= 2 and op.name in ("stablehlo.sort", "stablehlo.scatter", "chlo.top_k"):
@@ -101,7 +100,7 @@ def in_steps(ops: list[Op]) -> set[tuple[str, str]]:
 
 @pytest.fixture(autouse=True)
 def accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is chosen by the device is chosen as on a GPU."""
+    """Makes the engine choose as on a GPU."""
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
 
 
@@ -123,7 +122,7 @@ def test_steps_are_fit_for_accelerators(name: str) -> None:
             assert not [op for op in ops if HOST.search(op.name)], (program, platform)
             if program != "train":
                 continue
-            # The order of the batches: this is the program of the epochs, with its steps.
+            # The sort that shuffles the rows shows that this is the program of the epochs.
             at = {op.depth for op in ops if op.name == "stablehlo.sort"}
             assert 1 in at and any(op.name == "stablehlo.dot_general" for op in ops)
             unknown = in_steps(ops) - set(KNOWN)
@@ -131,7 +130,7 @@ def test_steps_are_fit_for_accelerators(name: str) -> None:
 
 
 def slower(change: Callable[[jax.Array], jax.Array]) -> Method:
-    """A method whose loss has something more in it."""
+    """A method with an additional operation in its loss."""
     method = METHODS["aefs"](**METHODS["aefs"].registration.small)
 
     def loss(params: Any, state: Any, batch: Any, key: Any) -> Any:
@@ -163,5 +162,5 @@ def test_a_call_of_the_host_is_seen() -> None:
     function, args = programs(plan_of(slower(call)))["train"]
     with pytest.raises(ValueError, match="different from the lowering platform"):
         operations(function, args, PLATFORMS)
-    # On a device that is there it is an operation of its own.
+    # On a present device it is a single operation.
     assert any(HOST.search(op.name) for op in operations(function, args, ("cpu",))["cpu"])

@@ -1,4 +1,4 @@
-"""What an author of a method got wrong is said in one sentence, before anything is trained.
+"""Mistakes of a method's author are reported in one sentence, before anything is trained.
 
 Covers ``fsjax.engine.method_checks``.
 """
@@ -27,7 +27,7 @@ PLAIN = linear_method()
 
 
 def wide(state: TrainState, x: jax.Array) -> jax.Array:
-    """Outputs of a class too many."""
+    """Outputs for one class too many."""
     return jnp.pad(PLAIN.predict(state, x), ((0, 0), (0, 1)))
 
 
@@ -50,40 +50,46 @@ def branching(params: Any, state: TrainState, batch: Any, key: jax.Array) -> tup
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "init": ({"init": lambda k, s, d: {}}, "init returns a value of the type dict; return a Train"),
+    "init": ({"init": lambda k, s, d: {}}, "init returns a value of type dict; return a Train"),
     "predict": (
         {"predict": wide},
-        r"predict returns an array of the shape \(2, \d+\) for 2 rows; ret",
+        r"predict returns an array of shape \(2, \d+\) for 2 rows; ret",
     ),
     "array": ({"select": lambda s: jnp.zeros(13)}, "select returns an array .* return fsjax.Selec"),
     "scores": ({"select": lambda s: Selection(jnp.zeros(3))}, r"scores that are .* shape \(3,\)"),
     "whole scores": (
         {"select": lambda s: Selection(jnp.zeros(s.spec.num_columns, int))},
-        "of the type int32; return a float",
+        "dtype int32; return a float",
     ),
     "picks": (
         {"select": lambda s: PLAIN.select(s)._replace(picks=jnp.zeros((2, 2), int))},
-        "select returns picks .* numbers of K columns",
+        "select returns picks .* indices of K columns",
     ),
     "no aux": ({"loss": lambda p, *a: PLAIN.loss(p, *a)[0]}, r"return a pair \(loss, aux\)"),
     "loss": ({"loss": lambda p, *a: (jnp.ones(8), {})}, r"shape \(8,\) and aux; return a scalar"),
-    "branch": ({"loss": branching}, r"loss asks in Python .*\(test_method_checks.py, line \d+: if"),
+    "branch": (
+        {"loss": branching},
+        r"loss needs the value of a traced .*\(test_method_checks.py, line \d+: if",
+    ),
     "optimizer": ({"optimizer": None}, "has a loss but no optimizer; give"),
     "of spec": (
         {"optimizer": lambda spec: 0.1},
-        "the optimizer .* gives a float; a function of the Spec",
+        "the optimizer .* returns a float; a function of the Spec",
     ),
     "no predict": ({"predict": None}, "has a loss but no predict; give"),
     "keep": ({"keep": "lst"}, "keep='lst': did you mean 'last'"),
     "kept": ({"keep": lambda s: s.extra["seen"]}, "keep returns an array .* return a scalar"),
-    "shape": ({"after_step": grown}, r"after_step turns state.extra\['seen'\] from float32\["),
-    "new": ({"after_epoch": more}, r"after_epoch adds state.extra\['new'\]; make all arrays in in"),
-    "type": ({"after_step": counted}, r"from float32\[.*\] into int32"),
+    "shape": ({"after_step": grown}, r"after_step changes state.extra\['seen'\] from float32\["),
+    "new": (
+        {"after_epoch": more},
+        r"after_epoch adds state.extra\['new'\]; create all arrays",
+    ),
+    "type": ({"after_step": counted}, r"from float32\[.*\] to int32"),
     "state": ({"finish": lambda s, d, k: s.params}, "finish returns .* dict; return a TrainState"),
     "monitor": ({"monitor": lambda s: {"seen": s.extra["seen"]}}, "return a dictionary of scalars"),
     "nan": (
         {"select": lambda s: Selection(0.0 / (0.0 * jnp.arange(s.spec.num_columns)))},
-        "columns the score nan before the first step; give each a finite number",
+        "columns the score nan before the first step; scores must be finite",
     ),
 }
 
@@ -130,7 +136,7 @@ def test_a_branch_on_a_traced_argument_is_named(data, registered_by_test) -> Non
 
     method = register(branching_builder)()
     with pytest.raises(
-        ConfigError, match=r"the builder asks in Python .* if penalty > 0.5.*STATIC"
+        ConfigError, match=r"the builder needs the value .* in Python .* if penalty > 0.5.*STATIC"
     ):
         fsjax.plan(method, data)
 
@@ -147,7 +153,7 @@ def test_arguments_without_annotation_are_refused(registered_by_test) -> None:
 def test_names_of_the_estimator_are_refused(name: str, registered_by_test) -> None:
     scope: dict[str, Any] = {"PLAIN": PLAIN}
     exec(f"def hiding(*, {name}: float = 1.0): return PLAIN", scope)  # noqa: S102
-    with pytest.raises(ConfigError, match=f"argument '{name}', which its estimator has for itself"):
+    with pytest.raises(ConfigError, match=f"argument '{name}', a name that estimators reserve"):
         register(scope["hiding"])
 
 

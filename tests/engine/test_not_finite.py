@@ -1,4 +1,4 @@
-"""Values and losses that leave the finite numbers are told, wherever they are.
+"""Values and losses that are not finite raise an error that says where they are.
 
 Covers ``fsjax.engine.value_ranges``.
 """

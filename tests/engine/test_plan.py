@@ -1,4 +1,4 @@
-"""``plan``: what a run needs, checked before anything is trained, and its parts one by one.
+"""``plan``: checks before anything is trained, and the parts of a plan one by one.
 
 Covers ``fsjax.engine.options``, ``fsjax.engine.plan``, ``fsjax.engine.planned``,
 ``fsjax.engine.run_spec``.
@@ -49,14 +49,14 @@ def test_trained_chosen_and_tested_in_steps_is_the_fit() -> None:
     chosen = plan.choose(trained)
     chex.assert_trees_all_equal(chosen.states, whole.states)
     chex.assert_trees_all_equal(plan.test_metrics(chosen), dict(whole.metrics))
-    # Rows of other hyperparameters: the second seed at rate 0.01, and at its own.
+    # Two rows of the second seed: with rate 0.01, and with its own rate.
     found = plan.train(rows=np.array([1, 1]), hyper={"learning_rate": [0.01, 0.05]})
     params = [jax.tree.map(lambda leaf, i=i: leaf[i], found.states.params) for i in range(2)]
     second = jax.tree.map(lambda leaf: leaf[1], trained.states.params)
     chex.assert_trees_all_equal(params[1], second)
     moved = jax.tree.map(lambda a, b: bool((a != b).any()), params[0], second)
     assert any(jax.tree.leaves(moved))
-    # Rows that only fill up are not trained.
+    # Idle rows are not trained.
     states = plan.train(idle=[False, True]).states
     np.testing.assert_array_equal(states.epoch, [2, 0])
     with pytest.raises(ConfigError, match="has no traced argument 'learning_rat': did you mean"):
@@ -111,7 +111,7 @@ def test_splits_that_do_not_fit(given, message: str) -> None:
 
 
 def numbered(rows: int) -> dict:
-    """Rows that carry their number in the first column, all of which train."""
+    """A plan in which all rows train and carry their number in the first column."""
     x = np.zeros((rows, 4), np.float32)
     x[:, 0] = np.arange(rows)
     none = np.arange(0)
@@ -119,7 +119,7 @@ def numbered(rows: int) -> dict:
     return dict(data=(x, np.arange(rows) % 2), split=split, scaling="none")
 
 
-# 23 rows are filled up to 24, the others fill nothing.
+# 23 rows are padded to 24; the other parts need no padding.
 @pytest.mark.parametrize("rows", [23, 24])
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("drop_last", [True, False])
@@ -194,7 +194,7 @@ def test_bad_settings_of_validation_and_noise_are_named(data, changes: dict, mes
 
 
 def test_a_method_that_selects_any_number_wants_one(data) -> None:
-    with pytest.raises(ConfigError, match="static_sparse selects any number; give"):
+    with pytest.raises(ConfigError, match="static_sparse can select any number of columns; give"):
         fsjax.fit(STATIC, data, num_epochs=2)
 
 
@@ -221,7 +221,7 @@ def test_weights_stand_for_repeated_rows() -> None:
     method = fsjax.methods.dense(hidden=(4,))
 
     def fitted(rows: np.ndarray, sample_weight: np.ndarray | None) -> fsjax.FitResult:
-        # Rows of even number train, the others validate.
+        # Even rows train, odd rows validate.
         order = np.argsort(rows % 2, kind="stable")
         half = int(np.sum(rows % 2 == 0))
         split = Split(order[:half], order[half:], none)
@@ -239,7 +239,8 @@ def test_weights_stand_for_repeated_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("weight", "message"), [(np.ones(3), "one for each"), (np.zeros(14), "not above 0")]
+    ("weight", "message"),
+    [(np.ones(3), "one for each"), (np.zeros(14), "finite numbers above 0")],
 )
 def test_weights_that_do_not_fit(weight: np.ndarray, message: str) -> None:
     data = np.random.default_rng(0).normal(size=(14, 5)), np.arange(14) % 2

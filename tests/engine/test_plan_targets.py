@@ -1,4 +1,4 @@
-"""What a plan makes of labels and survival: batches, and what tells the best epoch."""
+"""Plans for labels and survival: their batches, and the criterion for the best epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of a user who has JAX in double precision, or on a platform that is not there."""
+"""Runs with JAX in double precision, or on a platform that is not available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that train, validate and only fill up, and noise on the rows of training.
+"""Training, validation and padding rows, and noise on the training rows.
 
 Covers ``fsjax.engine.prepare``.
 """
@@ -82,7 +82,7 @@ def test_noise_is_added_to_the_training_rows_once(data) -> None:
     noise = real(train.x, train.weight) - real(plain.x, plain.weight)
     assert noise.dtype == np.float32
     assert noise.std() == pytest.approx(0.5, rel=0.1) and abs(noise.mean()) < 0.1
-    # Rows that only fill up stay 0.
+    # Padding rows stay 0.
     assert not train.x[train.weight == 0].any()
     chex.assert_trees_all_equal(again.arrays, noisy.arrays)
     chex.assert_trees_all_equal((train.y, train.weight), (plain.y, plain.weight))
@@ -169,7 +169,7 @@ def test_noise_does_not_hide_constant_columns(data) -> None:
     assert mask.sum() == 10 and not mask[0, 4]
 
 
-#: Methods that look at rows in ways of their own: batches, noise, statistics, whole tables.
+#: Methods that use rows in different ways: batches, noise, statistics, whole tables.
 METHODS = {
     "ip_cae": (fsjax.methods.ip_cae(3, hidden=(4,), embedding_dim=4, noise="row"), {}),
     "batch_norm": (
@@ -189,7 +189,7 @@ METHODS = {
 def test_rows_that_fill_up_change_nothing(name: str, data, monkeypatch) -> None:
     method, changes = METHODS[name]
     rows = np.arange(90)
-    # 61 rows are filled up to 64, 13 to 16 and 16 to none.
+    # 61 rows are padded to 64, 13 to 16, and 16 are not padded.
     split = Split(rows[:61], rows[61:74], rows[74:])
     options = dict(num_features=3, seeds=(0, 1), num_epochs=3, batch_size=16, split=split)
     options["scaling"] = "standard"

@@ -1,4 +1,4 @@
-"""What is compiled, what is found again, and what is let go of."""
+"""The cache of programs: what is compiled, found again, and discarded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fsjax.engine import programs
 
 @contextlib.contextmanager
 def nothing_compiled(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Within it, neither the engine nor JAX makes a program."""
+    """A context in which neither the engine nor JAX may compile a program."""
     before = programs.num_programs()
     caplog.clear()
     with caplog.at_level(logging.WARNING), jax.log_compiles():
@@ -36,7 +36,7 @@ def test_the_log_tells_of_programs(caplog: pytest.LogCaptureFixture) -> None:
         jax.jit(lambda x: x + 1.25)(jnp.ones(3))
 
 
-#: Arguments of methods, and other values of the same.
+#: Arguments of methods, and other values of the same arguments.
 VALUES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
     "ip_cae": (
         fsjax.methods.ip_cae,
@@ -87,7 +87,7 @@ def test_a_value_is_the_same_traced_as_by_itself(data) -> None:
     method = fsjax.methods.set(hidden=(6,), epsilon=1.5, learning_rate=0.2)
     fsjax.fit(fsjax.methods.set(hidden=(6,), epsilon=1.5), data, **options)
     traced = fsjax.fit(method, data, **options)
-    # Changed in no way that matters, its values are part of the program.
+    # After any change, even one without effect, the values are part of the program.
     fixed = fsjax.fit(method._replace(keep="accuracy"), data, best_by="loss", **options)
     assert fixed.states.hyper == {}
     np.testing.assert_allclose(fixed.scores, traced.scores, rtol=1e-5)
@@ -181,12 +181,12 @@ def test_memory_of_programs_is_given_back(data) -> None:
     before = mappings()
     programs.free()
     assert programs.num_programs() == 0
-    # Some hundreds for each program; a tenth of that leaves room for others.
+    # Each program has some hundred mappings; a tenth of that leaves room for others.
     assert before - mappings() > 30 * many
 
 
 def test_a_program_whose_layouts_are_not_known_trains(data, monkeypatch) -> None:
-    # JAX reads them under a bare `except`, so that Ctrl-C at that moment leaves it without.
+    # JAX reads them under a bare `except`, which also swallows Ctrl-C.
     from jax._src.interpreters import pxla
 
     def unknown(executable: Any, in_layouts: Any, out_layouts: Any, *_: Any) -> Any:

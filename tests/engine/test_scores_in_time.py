@@ -1,4 +1,4 @@
-"""Scores that are made too late for the epoch that is kept are refused."""
+"""Methods whose scores are computed too late for the kept epoch are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fsjax.method import Batch, Selection, TrainState
 
 
 def looks(state: TrainState, data: Batch, key: jax.Array) -> TrainState:
-    """Makes the score from the rows."""
+    """Computes the score from the rows."""
     del key
     return state.replace(extra={"seen": data.weight @ jnp.abs(data.x) + state.epoch})
 
@@ -46,7 +46,7 @@ def test_what_is_kept_with_its_epoch_is_accepted(data) -> None:
     fsjax.plan(LATE._replace(keep="last"), data)
     fsjax.plan(LATE, data, best_by="last")
     fsjax.plan(LATE, data, split=whole)  # Without validation rows the last epoch is kept.
-    # Written after the epoch for the next one, and validated with: as ProbMask draws its masks.
+    # Written for the next epoch, whose validation uses it, as ProbMask does with its masks.
     fsjax.plan(LATE._replace(predict=lambda s, x: (x * s.extra["seen"])[:, :3]), data)
     fsjax.plan(linear_method(after_epoch=looks), data)
     fsjax.plan(linear_method(finish=looks, select=by_seen), data)

@@ -26,7 +26,7 @@ def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def known_gates(*, strength: Positive = 1.0, shrinks: bool = True) -> Method:
-    """Gate d is open by ``1 / (1 + strength d / 4)``; nothing is learnt."""
+    """A method whose gate d is ``1 / (1 + strength d / 4)``; nothing is learnt."""
 
     def init(key: jax.Array, spec: Spec, data: Batch) -> TrainState:
         extra = {"threshold": jnp.zeros(()), "place": jnp.arange(D) * 1.0}
@@ -70,7 +70,7 @@ def test_exactly_k_gates_stay_open_in_the_state_that_is_kept() -> None:
     for k, result in results.items():
         np.testing.assert_array_equal(result.selected, [list(range(k))] * 2)
         assert result.metrics["exact_selection"].tolist() == [100.0, 100.0]
-        # Before any is closed all are seen; the network sees those that are left.
+        # The network sees all columns before any gate is closed, and then the remaining ones.
         assert (result.gates > 0).all()
         strength = result.metrics["strength"][:, None]
         np.testing.assert_allclose(result.gates, 1 / (1 + strength * np.arange(D) / 4), rtol=1e-5)
@@ -79,7 +79,7 @@ def test_exactly_k_gates_stay_open_in_the_state_that_is_kept() -> None:
         outputs = result.predict(table()[0])
         assert (outputs == 0).all() == (k <= 5)
     assert (results[3].metrics["strength"] >= results[6].metrics["strength"]).all()
-    # Each training serves every K.
+    # Each training is used for every K.
     assert results[3].cost["trainings"] == results[6].cost["trainings"]
 
 

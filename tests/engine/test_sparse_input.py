@@ -1,4 +1,4 @@
-"""Training on sparse tables: the same as on dense ones, in memory of the non-zeros and a batch."""
+"""Training on sparse tables: the results of dense ones, with memory for non-zeros and a batch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STG = fsjax.methods.stg(hidden=(6,), search=False)
 
 
 def table(seed: int = 0, rows: int = 90, columns: int = 13) -> tuple[np.ndarray, np.ndarray]:
-    """Three classes told by columns 0, 4 and 9; empty, full and constant rows and columns."""
+    """Three classes by columns 0, 4 and 9; some rows and columns are empty, full or constant."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(rows, columns)) * (rng.random((rows, columns)) < 0.3)
     y = np.arange(rows) % 3
@@ -45,7 +45,7 @@ def table(seed: int = 0, rows: int = 90, columns: int = 13) -> tuple[np.ndarray,
 
 
 def target_of(task: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """The table with a y that follows from the three columns."""
+    """The table with a target that follows from the three columns."""
     x, y = table()
     if not TABLE[task].classes:
         y = TABLE[task].example(np.random.default_rng(1), x[:, [0, 4, 9]])
@@ -75,7 +75,7 @@ def test_rows_are_those_of_the_dense_table(seed: int, kind: str) -> None:
 def test_rows_under_vmap() -> None:
     x = heavy_tailed(0)
     sparse = scaled(as_table(as_csr(sp.csr_array(x))), fit_scaler("none", x))
-    # The longest row again and again, beside the shortest ones.
+    # The longest row repeated, with the shortest ones.
     order = np.argsort((x != 0).sum(axis=1))
     wanted = np.stack([order[:8], np.repeat(order[-1:], 8)])
     found = jax.jit(jax.vmap(lambda one: sparse[one]))(wanted)
@@ -121,7 +121,7 @@ def test_the_whole_table_is_never_taken() -> None:
 
 
 def same(method: Method, task: str, **options: Any) -> None:
-    """Dense and sparse, the method selects and measures the same."""
+    """Checks that the method has the same selection and metrics, dense and sparse."""
     x, y = target_of(task)
     given = {"task": task, "seeds": (0, 1), "num_epochs": 2, "batch_size": 16}
     if method.about.num_features is None:
@@ -176,9 +176,9 @@ def test_the_selection_is_that_of_the_dense_table(name: str, task: str) -> None:
     ],
 )
 def test_other_targets(name: str, task: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Losses that compare rows see all of them, in however many parts these are made dense.
+    # Losses that compare rows see all rows, although these are made dense in parts.
     monkeypatch.setattr("fsjax.engine.loop.EVALUATION_ROWS", 17)
-    # The package has the method of the same name.
+    # The attribute of the package is the method of the same name.
     monkeypatch.setattr(sys.modules["fsjax.methods.deep_lasso"], "ROWS_AT_ONCE", 17)
     options = {"batch_size": None} if task == "survival" else {}
     same(METHODS[name](**METHODS[name].registration.small), task, record_test=True, **options)
@@ -308,7 +308,7 @@ def test_own_methods_take_sparse_tables_once_they_say_so() -> None:
 
 
 def allow(max_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of a sparse table may take this much as dense rows."""
+    """Sets the memory that dense batches of a sparse table may take."""
     checks = partial(check_size, max_bytes=max_bytes)
     monkeypatch.setattr(sys.modules["fsjax.engine.planning"], "check_size", checks)
 
@@ -390,13 +390,13 @@ def test_dexter_from_its_sparse_form() -> None:
 
 
 def test_a_wide_text_table_in_little_memory() -> None:
-    """A process that held this table dense once would need 3 GiB more."""
+    """A process that made this table dense once would need 3 GiB more."""
     code = (
         "import numpy, fsjax; from experiments.benchmarks.text import text_like;"
         "data = text_like(8000, 100_000, 20, 20);"
         "method = fsjax.methods.fisher_score();"
         "found = fsjax.fit(method, data, num_features=20, scaling='maxabs').selected[0];"
-        # The peak that getrusage tells is also that of the process which started this one.
+        # The peak of getrusage includes that of the parent process.
         "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'));"
         "print(numpy.isin(found, data.informative).mean(), int(peak.split()[1]) / 2**20)"
     )

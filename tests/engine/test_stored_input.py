@@ -1,4 +1,4 @@
-"""Training on tables on disk: the bits of the table in memory, by batches that are read ahead."""
+"""Training on tables on disk: batches are read ahead, and results are bitwise the same."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from fsjax.tables.stored_rows import StoredRows
 
 STG = fsjax.methods.stg(hidden=(6,), search=False)
 
-#: Small enough for several pieces an epoch, of one batch and of several.
+#: Small enough for several pieces per epoch, of one batch or several.
 ENTRIES = 700
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dataset, Dataset]:
-    """On disk and in memory: 203 rows, two classes told by columns 3 and 5, column 7 constant."""
+    """A table on disk and in memory: 203 rows, two classes by columns 3 and 5, 7 is constant."""
     rng = np.random.default_rng(0)
     X = rng.normal(2, 3, (203, 17)).astype(np.float32)
     X[:, 7] = 1.5
@@ -41,7 +41,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dataset, Dataset]:
 
 
 def assert_same(found: fsjax.FitResult, wanted: fsjax.FitResult) -> None:
-    """Selection, scores, history, network and metrics, bit for bit."""
+    """Checks selection, scores, history, network and metrics, bit for bit."""
     np.testing.assert_array_equal(found.selected, wanted.selected)
     np.testing.assert_array_equal(found.scores, wanted.scores)
     assert sorted(found.history) == sorted(wanted.history)
@@ -75,7 +75,7 @@ def test_the_results_are_the_bits_of_the_table_in_memory(
     assert_same(fsjax.fit(method, there, **given), wanted)
     if method is not STG:
         return
-    # Many pieces: one batch at a time, and rows that are evaluated in parts.
+    # Many pieces: one batch each, and evaluation in parts.
     monkeypatch.setattr(streamed, "ENTRIES", ENTRIES)
     found = fsjax.fit(method, there, **given)
     np.testing.assert_array_equal(found.selected, wanted.selected)
@@ -105,7 +105,7 @@ def test_a_run_goes_on_from_its_checkpoint_and_knows_its_rows(
     again = fsjax.fit(STG, tables[0], **saved)
     assert again.cost["trained_epochs"] == 2
     assert_same(again, whole)
-    # One number of a training row is another one.
+    # One value of a training row is changed.
     X = np.asarray(tables[0].X)
     X[whole.splits[0].train[0], 0] += 0.5
     np.save(tmp_path / "table.npy", X)
@@ -143,8 +143,8 @@ def test_rows_that_are_lost_while_training_are_told_and_the_reader_ends(
         (fsjax.methods.fisher_score(), {}, "uses all training rows at once"),
         (fsjax.methods.deep_lasso(hidden=(4,)), {}, "uses all training rows at once"),
         (STG, {"seed_axis": "vmap"}, "seed_axis='vmap', but table.npy is read from disk"),
-        (STG, {"split_per_seed": True, "seeds": (0, 1)}, "all seeds share one split"),
-        (STG, {"noise_std": 0.1}, "noise_std and columns cannot change its rows"),
+        (STG, {"split_per_seed": True, "seeds": (0, 1)}, "all seeds must share one split"),
+        (STG, {"noise_std": 0.1}, "noise_std and columns are not supported"),
     ],
 )
 def test_what_needs_the_table_in_memory_is_refused_before_training(
@@ -159,7 +159,7 @@ def test_a_sample_has_the_values_and_classes_of_its_rows(tables: tuple[Dataset, 
     split = Split(*np.split(np.random.default_rng(0).permutation(203), [120, 160]))
     selections = {"": np.array([[5, 3], [8, 3]]), "_k1": np.array([[16], [5]])}
     small, splits, placed = in_memory(there, [split, split], selections, 50)
-    # All values of column 3 differ, so that they tell the rows.
+    # All values of column 3 differ, so they identify the rows.
     rows = np.flatnonzero(np.isin(here.X[:, 3], small.X[:, placed[""][0, 1]]))
     assert len(rows) == small.num_samples == 48
     np.testing.assert_array_equal(small.y, here.y[rows])
@@ -211,7 +211,7 @@ def test_a_loss_of_ones_own_and_what_it_records(
     given = {"num_features": 4, "num_epochs": 2, "batch_size": 20, "loss": doubled}
     wanted = fsjax.fit(method, here, seed_axis="map", **given)
     assert_same(fsjax.fit(method, there, **given), wanted)
-    # Of several pieces an epoch, some of one batch.
+    # Several pieces per epoch, some of one batch.
     monkeypatch.setattr(streamed, "ENTRIES", ENTRIES)
     found = fsjax.fit(method, there, **given)
     for name in ("train/first", "train/loss", "valid/loss"):

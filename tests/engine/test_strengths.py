@@ -1,4 +1,4 @@
-"""Which strengths a search tries, on gates that follow a known law."""
+"""The strengths that a search tries, on gates that follow a known law."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_every_answer_is_one_of_three(values: list[int], data: st.DataObject) ->
 
 
 def gates_at(strength: float, power: float, scale: float, num_columns: int = 400) -> np.ndarray:
-    """Gates of which about ``scale * strength**-power`` are open, a few of them undecided."""
+    """Gates with about ``scale * strength**-power`` open ones, a few of them undecided."""
     order = np.arange(num_columns) + 0.5
     return 1.0 / (1.0 + np.exp((order - scale * strength**-power) / 4.0))
 

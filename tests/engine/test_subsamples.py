@@ -15,7 +15,7 @@ IP_CAE = fsjax.methods.ip_cae(2, hidden=(4,))
 
 
 def table(rows: int = 61) -> tuple[np.ndarray, np.ndarray]:
-    """Columns 1 and 4 tell the class; the third class is rare."""
+    """Columns 1 and 4 determine the class; the third class is rare."""
     rng = np.random.default_rng(0)
     y = np.arange(rows) % 2
     y[:6] = 2
@@ -104,9 +104,9 @@ def test_validation_rows(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"seeds": (1, 2)}, "fit_subsamples makes seeds itself"),
-        ({"split": "paper"}, "makes split itself"),
-        ({"split_per_seed": True}, "makes split_per_seed itself"),
+        ({"seeds": (1, 2)}, "fit_subsamples sets seeds itself"),
+        ({"split": "paper"}, "sets split itself"),
+        ({"split_per_seed": True}, "sets split_per_seed itself"),
         ({"num_pairs": 0}, "num_pairs=0"),
         ({"seed": -1}, "seed=-1"),
         ({"seed": 2**31, "num_pairs": 1}, "a seed is 4294967296"),

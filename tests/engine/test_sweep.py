@@ -1,4 +1,4 @@
-"""Many settings and seeds in one program give what single fits give."""
+"""Many settings and seeds in one program give the results of single fits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_each_setting_is_what_a_fit_of_it_gives(table) -> None:
         assert result.seeds == alone.seeds
         for name, values in alone.metrics.items():
             np.testing.assert_allclose(result.metrics[name], values, rtol=1e-5)
-    # The settings matter, or nothing was shown.
+    # The settings must have an effect, or the test shows nothing.
     assert len({result.scores.tobytes() for result in found.results}) == 4
 
 
@@ -98,7 +98,7 @@ def test_the_best_is_told_by_the_validation_rows(table) -> None:
 def test_each_setting_starts_from_an_earlier_result(table) -> None:
     method = neural_network(hidden=(5,))
     first = fsjax.fit(method, table, **OPTIONS)
-    # Rates so small that the weights stay where they are.
+    # The rates are so small that the weights hardly change.
     rates = {"learning_rate": [1e-9, 2e-9]}
     results = fsjax.sweep(method, table, rates, **{**OPTIONS, "num_epochs": 1}, start=first).results
     for result in results:
@@ -142,8 +142,8 @@ def test_a_sweep_goes_on_where_it_stopped(table, tmp_path) -> None:
     [
         ({}, "empty"),
         ({"learning_rates": [0.1]}, "did you mean 'learning_rate'"),
-        ({"learning_rate": []}, "different values"),
-        ({"learning_rate": [0.1, 0.1]}, "different values"),
+        ({"learning_rate": []}, "each only once"),
+        ({"learning_rate": [0.1, 0.1]}, "each only once"),
         ({"learning_rate": 0.1}, "a list"),
         ({"learning_rate": [-1.0]}, "learning_rate"),
         ({"seeds": [(0,), (1,)]}, "whole sweep"),

@@ -466,7 +466,7 @@ def test_files_that_are_no_estimator(fitted: FisherScore, tmp_path: Path) -> Non
 MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"n_features_to_select": 7}, "X has 6 columns; choose at most 6"),
     ({"n_features_to_select": 0}, "whole number from 1 to 6"),
-    ({"n_features_to_select": 1.5}, "share in "),
+    ({"n_features_to_select": 1.5}, "share in \\(0, 1\\]"),
     ({"n_features_to_select": "two"}, "whole number from 1 to 6"),
     ({"task": "clasification"}, "did you mean 'classification'"),
     ({"task": "regression"}, "allowed: 'classification'"),

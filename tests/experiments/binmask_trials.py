@@ -1,4 +1,4 @@
-"""Made-up trials of the comparison of selectors."""
+"""Synthetic trials of the comparison of selectors."""
 
 import numpy as np
 import pandas as pd

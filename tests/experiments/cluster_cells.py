@@ -1,4 +1,4 @@
-"""Cells for the workers of a test: some end badly."""
+"""Cells for the workers of a test; some fail or are killed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from fsjax.errors import ConfigError
 
 
 def killed_once(config: ml_collections.ConfigDict, grid: Grid, folder: Path) -> tuple[int, Path]:
-    """:func:`fit_cell`, whose process is killed at the first time, once there is a checkpoint.
+    """:func:`fit_cell`, whose first process is killed after a checkpoint.
 
     Returns:
-      The number of the process that came to the end, and the file of the result.
+      The number of the process that finished, and the file of the result.
     """
     first = not list(folder.glob("checkpoints/*/epoch_*.npz"))
     if first:
@@ -34,12 +34,12 @@ def _kill(folder: Path) -> None:
 
 
 def refused() -> None:
-    """Fails as often as it is tried."""
+    """Fails at every attempt."""
     raise ConfigError("seven is too many")
 
 
 def fails_at_first(path: Path, times: int) -> int:
-    """Fails so many times; each leaves a line in a file."""
+    """Fails a number of times; each attempt writes a line to a file."""
     lines = path.read_text() if path.exists() else ""
     if len(lines) < times:
         path.write_text(lines + ".")

@@ -1,4 +1,4 @@
-"""Launchers as from a command line, in a process of their own or in the one of the tests."""
+"""Runs launchers as from a command line, in a new process or in the process of the tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Done(NamedTuple):
-    """How a launcher ended, as :class:`subprocess.CompletedProcess` tells it."""
+    """How a launcher ended, with the fields of :class:`subprocess.CompletedProcess`."""
 
     returncode: int
     stdout: str
@@ -31,7 +31,7 @@ class Done(NamedTuple):
 
 
 def launch(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs a launcher in a process of its own, which takes seconds to import everything."""
+    """Runs a launcher in a new process, which takes seconds for its imports."""
     return subprocess.run(
         [sys.executable, "-m", f"experiments.{module}", *arguments],
         cwd=ROOT,
@@ -53,7 +53,7 @@ def launch_here(module: str, *arguments: str) -> Done:
         contextlib.chdir(ROOT),
     ):
         patch.setattr(sys, "argv", [str(path), *arguments])
-        # JAX has its devices already.
+        # JAX has already initialised its devices.
         patch.setattr(fsjax, "use_cpu_devices", lambda: 2)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:

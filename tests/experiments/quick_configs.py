@@ -9,7 +9,7 @@ from launcher import ROOT
 from configs import any as any_method
 from configs import ip_cae
 
-#: What the configs share, and the configs of comparisons; all other files are configs of a method.
+#: Shared modules and the configs of comparisons; all other files are configs of a method.
 SHARED = (
     "__init__",
     "any",
@@ -38,7 +38,7 @@ def quick(module=ip_cae, **train):
 
 
 def quick_any(name: str):
-    """The same for a method without a config of its own."""
+    """The same for a method without its own config."""
     config = any_method.get_config(f"{name},digits,quick")
     config.train.num_epochs = 1
     return config

@@ -1,4 +1,4 @@
-"""``--cluster``: workers that die, cells that fail, addresses where nobody answers."""
+"""``--cluster``: workers that die, cells that fail, addresses that do not answer."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_cell_goes_on_from_its_checkpoint_when_its_worker_is_killed(
     ((place, (process, path)),) = gathered(workers, [killed])
     assert place == 0 and process != before
     restored = fsjax.load(path)
-    # Twenty epochs were those of the process that died.
+    # The process that died had trained twenty epochs.
     assert restored.cost["trained_epochs"] <= 40
     planned, dataset = plan_of(config, grid, tmp_path / "alone", progress=False)
     alone = fitted(planned, dataset, config).results[0]
@@ -204,9 +204,9 @@ def table_of(result: fsjax.FitResult) -> pd.DataFrame:
 def follow(
     command: list[str], killed: tuple[int, ...] = (), interrupted_at: int | None = None
 ) -> list[str]:
-    """What a launcher says; a worker is killed, or Ctrl-C is given, after so many cells."""
+    """The output of a launcher; a worker is killed, or Ctrl-C sent, after some cells."""
     options: dict[str, Any] = {"cwd": ROOT, "stdout": subprocess.PIPE, "text": True}
-    # Where a shell runs the tests in the background SIGINT is ignored, and that is inherited.
+    # If a shell runs the tests in the background, SIGINT is ignored in child processes too.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(command, start_new_session=True, **options) as process:
         signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""The comparison of selectors: what runs, what is skipped, and what is written of it."""
+"""The comparison of selectors: what runs, what is skipped, and what is written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fsjax.estimators import ESTIMATORS
 
 
 def test_rows_are_made_once_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # What the process has spent before does not count.
+    # The earlier CPU time of the process does not count.
     spent = compare_selectors.time.process_time
     monkeypatch.setattr(compare_selectors.time, "process_time", lambda: spent() + 1e4)
     path, names = tmp_path / "rows.csv", ["random columns", "F test", "FisherScore"]

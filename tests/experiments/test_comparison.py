@@ -90,7 +90,7 @@ def test_an_epoch_that_a_seed_lacks_does_not_set_the_goal() -> None:
 
 @pytest.mark.parametrize(("n", "pvalue"), [(5, 0.0079), (4, 0.0286), (3, 0.1)])
 def test_samples_that_do_not_overlap(n: int, pvalue: float) -> None:
-    """Exact values of small samples."""
+    """Checks exact p-values of small samples."""
     p_value = ks_pvalue(np.arange(n), np.arange(n) + 50.0)
     assert p_value == pytest.approx(pvalue, abs=5e-5)
     assert p_value == pytest.approx(smallest_pvalue(n, n))
@@ -152,7 +152,7 @@ def test_main_metric(metrics: list[set[str]], main: str | None) -> None:
 
 
 def finished(workdir: Path, label: str, **options) -> dict:
-    """A made-up run with its ``metrics.csv``."""
+    """A synthetic run with its ``metrics.csv``."""
     result = make_result(num_seeds=4, **options)
     write_metrics_csv(result, workdir / label / "metrics.csv")
     return result_dict(result)

@@ -26,6 +26,7 @@ def quick_config(name: str):
     module = MODULES.get(name)
     config = quick(module) if module else quick_any(name)
     if len(config.method.get("hidden", ())) > 1:
+        # The same network with fewer layers, to save compilation.
         config.method.hidden = (20,)
     if "search" in config.method:
         config.method.search = False

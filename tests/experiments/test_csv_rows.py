@@ -1,4 +1,4 @@
-"""Tables that grow: what is damaged is not believed, what is whole is kept."""
+"""Growing CSV tables: damaged rows are discarded, complete ones are kept."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_damaged_tables_are_not_used(path: Path) -> None:
         path.write_bytes(content)
         with pytest.warns(UserWarning, match="accuracy.csv is damaged"):
             assert read_rows(path).empty
-    # The next rows make it whole again.
+    # The next rows repair it.
     add_rows(pd.DataFrame(), ROWS[:1], path)
     assert len(read_rows(path)) == 1
 

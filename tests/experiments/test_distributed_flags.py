@@ -1,4 +1,4 @@
-"""``--distributed`` of the launchers: what is refused, and what other processes get to see."""
+"""``--distributed`` of the launchers: refused combinations, and files for other processes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WAST = "--config=configs/wast.py:digits,quick"
     ],
 )
 def test_flags_that_do_not_fit_are_refused(launcher, arguments, message, tmp_path) -> None:
-    # JAX has its devices already here, which is looked at last.
+    # JAX has already initialised its devices here, which is checked last.
     done = launch_here(launcher, f"--workdir={tmp_path / 'run'}", *arguments)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and f"error: {message}" in done.stderr.replace("'", "")

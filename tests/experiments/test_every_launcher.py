@@ -1,4 +1,4 @@
-"""Every launcher and every benchmark runs once, in small."""
+"""Every launcher and every benchmark runs once, with small settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from experiments.benchmarks import (
 
 _RUN = "--config=configs/fisher_score.py:digits,quick"
 
-#: Arguments of each launcher, and files that it leaves; ``{tmp}`` is an empty folder.
+#: Arguments of each launcher, and files that it writes; ``{tmp}`` is an empty folder.
 LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
     "benchmark": (["--worker=smallest/100,000 weights"], []),
     "benchmarks/growth": (
@@ -106,6 +106,7 @@ LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
         ["--methods=fisher_score", "--seeds=1", "--num_samples=200", "--out={tmp}/recovery.md"],
         ["recovery.md"],
     ),
+    "reference": (["--results={tmp}/reference.csv", "--largest=1"], []),
     "regularize": (
         [
             "--config=configs/regularize.py:quick",
@@ -151,7 +152,7 @@ LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
     ),
 }
 
-#: Those of them that train long, or twice.
+#: Launchers that train long, or twice.
 LONG = (
     "compare",
     "feature_selection",
@@ -163,7 +164,7 @@ LONG = (
     "sweep",
 )
 
-#: Launchers that start processes of their own, and take long.
+#: Launchers that start further processes and take long.
 OF_PROCESSES: dict[str, tuple[list[str], list[str]]] = {
     "benchmarks/first_fit": (["FisherScore"], []),
     "benchmarks/processes": (
@@ -196,7 +197,7 @@ OF_PROCESSES: dict[str, tuple[list[str], list[str]]] = {
 
 
 def _prepare(launcher: str, folder: Path) -> None:
-    """Puts into a folder what a launcher reads or continues."""
+    """Creates the files that a launcher reads or resumes from."""
     if launcher == "report":
         assert launch_here("run", *_arguments("run", folder)).returncode == 0
         (folder / "report.html").unlink()
@@ -218,7 +219,7 @@ def _arguments(launcher: str, folder: Path) -> list[str]:
 def test_every_launcher_runs(
     launcher: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The tests keep their cores.
+    # Do not change the cores of the test process.
     monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None)
     _prepare(launcher, tmp_path)
     done = launch_here(launcher, *_arguments(launcher, tmp_path))
@@ -296,7 +297,7 @@ def _nerva(patch: pytest.MonkeyPatch) -> dict[str, Any]:
     return topology.nerva_epoch("coordinates")
 
 
-#: What measures something, at sizes at which it takes a moment.
+#: Benchmarks, with sizes that take only a moment.
 BENCHMARKS: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
     "checkpoints": _checkpoints,
     "concrete, training": lambda _: concrete.training(
@@ -331,7 +332,7 @@ FAST = ("checkpoints", "growth, wast", "sparse, wast", "sweep, alone", "text")
 
 @pytest.mark.parametrize("name", some_slow(BENCHMARKS, {*BENCHMARKS} - {*FAST}))
 def test_every_benchmark_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Loops of measurements draw the same again.
+    # Repeated measurements draw the same numbers.
     with jax.debug_key_reuse(False):
         measured = BENCHMARKS[name](monkeypatch)
     numbers = [value for value in measured.values() if isinstance(value, float)]

@@ -1,4 +1,4 @@
-"""Whatever operation on the disk fails: one error that names a file, and then the same results."""
+"""Each disk operation fails once: an error names the file, and a new run gives the same result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from experiments.launch.experiment import run_experiment
 from tools.chaos.failing_disk import failing_disk
 from tools.chaos.pictures import plain_pictures
 
-#: Of an operation to the next one that is tried, in the ordinary tests.
+#: The step between tested operations in the ordinary tests.
 STRIDE = 31
 
 
@@ -32,7 +32,7 @@ def config() -> Any:
 
 
 def outcome(folder: Path) -> dict[str, Any]:
-    """What must be equal, of a whole folder."""
+    """The contents of a folder that must be equal."""
     assert checksums.damaged(folder) == []
     result = json.loads((folder / "result.json").read_text())
     del result["cost"]
@@ -55,7 +55,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any
 
 
 def try_all(numbers: range, code: int, expected: dict[str, Any], folder: Path) -> int:
-    """Lets each of these operations fail, and runs again; how many of them were noticed."""
+    """Lets each operation fail and runs again; returns the number of reported failures."""
     noticed = 0
     for number in numbers:
         shutil.rmtree(folder, ignore_errors=True)
@@ -67,7 +67,7 @@ def try_all(numbers: range, code: int, expected: dict[str, Any], folder: Path) -
             noticed += 1
         assert counter.count >= number
         with warnings.catch_warnings():
-            # A checkpoint that is not whole is passed over, and said so.
+            # An incomplete checkpoint is skipped with a warning.
             warnings.simplefilter("ignore")
             run_experiment(config(), folder, progress=False)
         assert outcome(folder) == expected, number

@@ -1,4 +1,4 @@
-"""The comparison of selectors on the embedded data, in small."""
+"""The comparison of selectors on the embedded data, with small settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accuracy by number of features, on made-up trials."""
+"""The figure of accuracy by number of features, on synthetic trials."""
 
 import numpy as np
 import pandas as pd
@@ -39,7 +39,7 @@ def test_accuracy_lines_are_means_and_intervals():
             line = axes.containers[number][0]
             np.testing.assert_allclose(line.get_ydata(), groups.mean())
             np.testing.assert_allclose(bars_of(axes)[number], halves)
-            # The shift is small against the distance of two sizes.
+            # The shift is small compared with the distance between two sizes.
             np.testing.assert_allclose(line.get_xdata(), list(groups.groups), rtol=0.03)
             assert f"{method} ({method_rows['accuracy'].mean():.1f})" in texts
         band = here.loc[here["method"] == "all features", "accuracy"]

@@ -1,4 +1,4 @@
-"""What all figures of trials share."""
+"""The parts that all figures of trials share."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The table and the figure of regularizers, on made-up trials."""
+"""The table and the figure of regularizers, on synthetic trials."""
 
 import numpy as np
 import pandas as pd
@@ -149,7 +149,7 @@ def test_regularization_lines():
 
 def test_axis_of_the_auc_ends_at_1():
     rows = regularization_rows(2, {"BinMask": (1.0, 2.0), "L1": (1.0, 2.0)})
-    # Means of 0.98 and 1, of which the first have an interval of 0.25 to each side.
+    # The means are 0.98 and 1; the first has an interval of 0.25 to each side.
     good = rows["strength"].eq(2.0)
     rows["test_auc"] = np.where(good, 1.0, 0.96 + 0.04 * rows["trial"])
     figure = plot_regularization(rows)
@@ -159,7 +159,7 @@ def test_axis_of_the_auc_ends_at_1():
         assert bars_of(axes)[0][0] > 0.25
         line = axes.containers[0][0]
         np.testing.assert_allclose(line.get_ydata(), [0.98, 1.0])
-        # The mark at the end of the axis is whole, and the bar beside it ends there.
+        # The marker at the end of the axis is complete, and the bar next to it ends there.
         assert not line.get_clip_on() and axes.containers[0][2][0].get_clip_on()
     assert_all_readable(figure)
     for axes in plot_regularization(regularization_rows()).axes:

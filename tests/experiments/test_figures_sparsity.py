@@ -1,4 +1,4 @@
-"""Accuracy by sparsity and the sparsity of layers, on made-up trials."""
+"""The figures of accuracy by sparsity and of layer sparsities, on synthetic trials."""
 
 import numpy as np
 import pandas as pd

@@ -142,7 +142,7 @@ def test_a_mistake_ends_the_process(tmp_path: Path) -> None:
         ("stg,digit", "", "unknown variant 'digit': did you mean 'digits'"),
         ("stg,cae", "", "names the methods stg and cae; give one"),
         ("no_such_file:deep_lasso", "", "there is no module 'no_such_file'"),
-        ("math:sqrt", "", "'math:sqrt' is not registered; put @fsjax.register"),
+        ("math:sqrt", "", "'math:sqrt' is not registered; decorate its builder"),
         ("quick", "", "config.method.name is empty; name a method in the variant"),
         ("quick", "method.name=stgg", "unknown method 'stgg': did you mean 'stg'"),
         ("quick", "method.strength=3", "'method.strength': name the method in the variant"),

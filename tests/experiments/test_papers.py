@@ -1,4 +1,4 @@
-"""The papers' tables: every cell has its run, and what came out is judged as it should be."""
+"""The papers' tables: each cell has a run, and results are judged correctly."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_cell_has_a_run_that_its_protocol_can_configure() -> None:
         assert len(config.seeds) == 2
         for name, value in run.options:
             assert config.method[name] == value
-        # Who tells the epoch to keep is not told another.
+        # The configuration does not override a method's own choice of the epoch.
         assert config.train.best_by is None or not callable(build_method(config).keep)
     assert len({run.label for run in seen}) == len(seen)
 
@@ -120,7 +120,7 @@ def test_agreement_and_reasons(tmp_path: Path) -> None:
     assert (good.agrees[0], good.reason[0]) == (1, "")
     assert (bad.agrees[0], bad.reason[0]) == (0, "because")
     assert results.merged(empty, [row(80.0)], reasons[:1]).reason[0] == ""
-    # More seeds replace fewer, never the other way round.
+    # A row with more seeds replaces one with fewer, never the other way round.
     assert results.merged(good, [row(80.0, seeds=2)], [])["mean"][0] == 82.0
     assert results.merged(good, [row(81.0, seeds=5)], [])["mean"][0] == 81.0
     path = tmp_path / "deep" / "results.csv"
@@ -136,7 +136,7 @@ def test_agreement_and_reasons(tmp_path: Path) -> None:
 def test_a_result_above_the_published_one_agrees_no_more_than_one_below(
     mean: float, agrees: int
 ) -> None:
-    # 83.27, give or take 1.5.
+    # The tolerance is 83.27 +- 1.5.
     assert row(mean)["agrees"] == agrees
 
 

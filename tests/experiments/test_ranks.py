@@ -1,4 +1,4 @@
-"""Ranks of methods over tables, and the picture of them."""
+"""Ranks of methods over tables, and their figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of who finds the columns that matter."""
+"""The table of which methods find the informative columns."""
 
 from __future__ import annotations
 

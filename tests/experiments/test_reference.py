@@ -1,4 +1,4 @@
-"""``experiments.reference`` and ``experiments.papers.packages``, with a package made up here."""
+"""``experiments.reference`` and ``experiments.papers.packages``, with a fake package."""
 
 from __future__ import annotations
 

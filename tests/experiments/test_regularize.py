@@ -1,4 +1,4 @@
-"""The comparison of regularizers: artifacts, continuing, mistakes."""
+"""The comparison of regularizers: artifacts, resuming, mistakes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fsjax.data import load, make_split
 from fsjax.errors import ConfigError, DataError
 
 STRENGTHS = {"BinMask": 2e-4, "L1": 3e-3, "L2": 30.0, "Dropout": 0.4}
-#: Those that are trained here; the others differ in an option.
+#: The methods that are trained here; the others differ only in an option.
 TRAINED = ("BinMask", "L2", "LR")
 
 
@@ -117,7 +117,7 @@ def test_finished_settings_are_not_trained_again(finished: Path, monkeypatch) ->
     regularize.run(tiny(), finished, progress=False)
     assert path.read_text() == before
 
-    # What is missing is trained, and nothing else.
+    # Only the missing settings are trained.
     table = read_rows(path)
     trained = []
 
@@ -128,7 +128,7 @@ def test_finished_settings_are_not_trained_again(finished: Path, monkeypatch) ->
     monkeypatch.setattr(regularize, "rows_of", rows_of)
     path.write_text(table[~table["method"].isin(["BinMask", "LR"])].to_csv(index=False))
     picture.unlink()
-    # Of a finished folder a changed table counts as damaged.
+    # In a finished folder, a changed table counts as damaged.
     (finished / "checksums.json").unlink()
     regularize.run(tiny(), finished, progress=False)
     assert trained == ["BinMask", "LR"]

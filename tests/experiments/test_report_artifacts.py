@@ -1,4 +1,4 @@
-"""The files of a run: their contents, and that none is ever half written."""
+"""The files of a run: their contents, and atomic writes."""
 
 import csv
 import json

@@ -15,7 +15,7 @@ from fsjax.errors import ConfigError
 
 
 def leave_run(folder: Path, accuracy: list[float]) -> Path:
-    """What a launcher leaves, as far as the page reads it."""
+    """Writes the files of a launcher that the page reads."""
     folder.mkdir(parents=True)
     config = {"method": {"name": "cae"}, "data": {"name": "<digits>"}, "seeds": (0, 1)}
     artifacts.write_config_json(

@@ -13,7 +13,7 @@ def row(**options):
 
 
 def cells(table):
-    """The lines below the rule, cut where two blanks stand."""
+    """The lines below the rule, split at double spaces."""
     return [[part.strip() for part in line.split("  ") if part] for line in table.split("\n")[2:]]
 
 

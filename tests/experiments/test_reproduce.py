@@ -1,4 +1,4 @@
-"""``experiments.reproduce`` as it is used: killed, started again, told to train nothing."""
+"""``experiments.reproduce`` in use: killed, restarted, and with ``--minutes=0``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The launchers as a user meets them: artifacts, overrides, continuing."""
+"""The launchers from the command line: artifacts, overrides, resuming."""
 
 from __future__ import annotations
 

@@ -55,6 +55,6 @@ def test_a_table_with_targets(task: str, tmp_path: Path) -> None:
 def test_survival_takes_small_tables_as_one_batch() -> None:
     assert stg.get_config("survival").train.batch_size == COUPLED_BATCH
     assert any_method.get_config("binmask,survival").train.batch_size == COUPLED_BATCH
-    # As many rows as there are stay so.
+    # LassoNet's batch of all rows is kept.
     assert lassonet.get_config("survival").train.batch_size == 1_000_000
     assert stg.get_config("counts").train.batch_size == 128

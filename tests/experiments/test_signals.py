@@ -1,4 +1,4 @@
-"""Signals that come where Python would drop what they raise."""
+"""Signals that arrive where Python would discard the exception that they raise."""
 
 import gc
 import os
@@ -24,7 +24,7 @@ def in_the_collector(number: int) -> None:
 
 
 class Finalised:
-    """Something that a signal meets while it is taken away."""
+    """An object whose finaliser a signal interrupts."""
 
     def __init__(self, number: int) -> None:
         self.number = number

@@ -1,4 +1,4 @@
-"""The comparison of sparse networks: its artifacts and numbers, continuing it, mistakes."""
+"""The comparison of sparse networks: artifacts, numbers, resuming, mistakes."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from fsjax.data import convert
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """A folder with 80 rows of six columns, of which the third tells the class."""
+    """A folder with 80 rows of six columns; the third determines the class."""
     rng = np.random.default_rng(0)
     X, label = rng.normal(size=(80, 6)), np.array(["a", "b"] * 40)
     X[label == "a", 2] += 4.0

@@ -1,4 +1,4 @@
-"""``experiments.sweep`` as it is used: artifacts, groups, mistakes."""
+"""``experiments.sweep`` in use: artifacts, groups, mistakes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_table_a_picture_and_the_best(tmp_path: Path) -> None:
     assert len(table) == 2 * 2 * 2
     rows = set(zip(table.sensitivity_weight, table.num_features, table.seed, strict=True))
     assert (0.1, 5, 3) in rows and (0.9, 10, 4) in rows
-    # More columns tell more.
+    # More columns give a higher accuracy.
     by_k = table.groupby("num_features")["svm_accuracy"].mean()
     assert by_k[10] > by_k[5] > 30
     means = table.groupby(["sensitivity_weight", "num_features"])["validation"].mean()
@@ -81,7 +81,7 @@ def test_protocols_judge_each_setting_with_its_own_options(monkeypatch: pytest.M
         (["method.sensitivity_weight"], "write field=value,value"),
         (["method.name=wast,set"], "cannot sweep over method.name"),
         (["data.name=digits,madelon"], "cannot sweep over data.name"),
-        (["method.density=0.1,0.1"], "give different values"),
+        (["method.density=0.1,0.1"], "give at least one value, and each only once"),
         (["method.density=0.1", "method.density=0.2"], "is given twice"),
         (["method.hidden=(100,),(2"], "write tuples as (100,),(200,100)"),
         (

@@ -1,4 +1,4 @@
-"""``experiments.papers.verdicts`` and ``page``: by what a cell holds, and how the page shows it."""
+"""``experiments.papers.verdicts`` and ``page``: when a cell holds, and how the page shows it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def verdict_of(
         ([83.0, 83.0], (60.0, 0.0), True, False, "agrees"),
         ([60.0, 60.0], (61.5, 0.0), False, True, "reference"),
         ([60.0, 60.0], (61.6, 0.0), False, False, "differs"),
-        # Two standard deviations, of whichever varies more.
+        # Two standard deviations, of the one that varies more.
         ([60.0, 60.0], (62.0, 1.0), False, True, "reference"),
         ([59.0, 61.0], (62.0, 0.0), False, True, "reference"),
         ([59.0, 61.0], (62.1, 0.5), False, False, "differs"),

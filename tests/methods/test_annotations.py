@@ -113,5 +113,5 @@ def table() -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_options_given_as_a_class_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"give an instance: NetworkOptions\(\)"):
+    with pytest.raises(ConfigError, match=r"give an instance, NetworkOptions\(\)"):
         fsjax.register(estimator="Annotated_", options=NetworkOptions)(annotated)

@@ -167,5 +167,5 @@ def test_rules_that_look_at_all_pairs() -> None:
     with pytest.raises(ConfigError, match="pruning before training needs one"):
         fsjax.methods.snip(form="topology")
     losing = may_shrink(lambda layer, dropped, key: dropped & (layer.number > 0))
-    with pytest.raises(ConfigError, match="by these rules some may be lost; leave form out"):
+    with pytest.raises(ConfigError, match="but these rules may lose some; leave form out"):
         sparse_network(drop=drop.magnitude, grow=losing, form="coordinates")

@@ -227,7 +227,7 @@ def test_it_is_for_reconstruction() -> None:
     data = load("digits")
     with pytest.raises(ConfigError, match="wast is for the task reconstruction, not for class"):
         fsjax.fit(make(), data, task="classification", num_features=5)
-    with pytest.raises(ConfigError, match="wast selects any number; give"):
+    with pytest.raises(ConfigError, match="wast can select any number of columns; give"):
         fsjax.fit(make(), data)
 
 

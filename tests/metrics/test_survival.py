@@ -40,8 +40,8 @@ def test_equals_the_loop_over_pairs(weighted: bool) -> None:
     [
         ([1, 2], [1, 1], [1, 2, 3], r"have the shapes \(2,\), \(2,\), \(3,\)"),
         ([1, np.nan], [1, 1], [1, 2], "has NaN or infinite values"),
-        ([1, 2], [0, 0], [1, 2], "no two rows can be compared"),
-        ([2, 2], [1, 1], [1, 2], "no two rows can be compared"),
+        ([1, 2], [0, 0], [1, 2], "no two rows are comparable"),
+        ([2, 2], [1, 1], [1, 2], "no two rows are comparable"),
     ],
 )
 def test_rows_that_cannot_be_compared(time, event, risk, message: str) -> None:

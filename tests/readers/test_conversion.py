@@ -246,7 +246,7 @@ def test_the_index_of_a_saved_frame_is_not_a_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "target", "message"),
     [
-        ({"a": [1, 2], "b": ["x", "y"]}, None, "1 of 2 columns are not numbers: 'b'"),
+        ({"a": [1, 2], "b": ["x", "y"]}, None, "1 of 2 columns that are not numbers: 'b'"),
         ({"a": [1, 2]}, "a", "no columns besides the target"),
         ({"a": [1, 2], "b": ["x", None]}, "b", "1 missing values"),
     ],

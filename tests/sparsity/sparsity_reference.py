@@ -1,4 +1,4 @@
-"""What the tests compare with, a stable sort in NumPy; and all rules there are."""
+"""Reference for the tests: a stable sort in NumPy, and the list of all rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters of two layers, noise for their gradients, and what rules need beside them."""
+"""Parameters of two layers, noisy gradients, and the other inputs of rules."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def only_dense(path: tuple[str, ...], leaf: jax.Array) -> bool:
 
 
 def noisy_gradient(params: Any, step: jax.Array) -> Any:
-    """That of a quadratic loss with noise: dense, also at inactive connections."""
+    """The gradient of a quadratic loss with noise; nonzero at inactive connections too."""
     noise = {name: NOISE[name] for name in params}
     return jax.tree.map(lambda p, e: (p - 0.5 + e[step]).astype(p.dtype), params, noise)

@@ -1,4 +1,4 @@
-"""BinMask's masks on the parameters of any network, against Algorithm 1 written out in NumPy."""
+"""BinMask on the parameters of any network, compared with Algorithm 1 in NumPy."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_quantize_is_a_step_with_the_gradient_of_the_identity(values: list[float
 
 def test_quantize_under_vmap_and_jit() -> None:
     latents = jnp.array([[0.0, -0.1], [0.2, -1e-30]])
-    found = jax.jit(jax.vmap(jax.grad(lambda b: jnp.sum(3.0 * sparsity.quantize(b)))))(latents)
-    chex.assert_trees_all_equal(found, jnp.full((2, 2), 3.0))
+    gradient = jax.jit(jax.vmap(jax.grad(lambda b: jnp.sum(3.0 * sparsity.quantize(b)))))(latents)
+    chex.assert_trees_all_equal(gradient, jnp.full((2, 2), 3.0))
 
 
 def small_network() -> tuple[nn.Module, sparsity.Masked]:
@@ -71,7 +71,7 @@ def test_gradients_of_masks_and_weights() -> None:
         return jnp.sum(upstream * masked["kernel"]) + 0.25 * sparsity.mask_penalty(params.latents)
 
     grads = jax.grad(loss)(params)
-    # Weights get what passes their mask; masks get weight times what arrives, open ones lambda too.
+    # Weights get the masked gradient; masks get weight times gradient, and open ones lambda too.
     chex.assert_trees_all_close(grads.weights["kernel"], jnp.array([[10.0, 0.0]]))
     chex.assert_trees_all_close(
         grads.latents["kernel"], jnp.array([[2.0 * 10.0 + 0.25, -3.0 * 20.0]])
@@ -82,7 +82,7 @@ def test_gradients_of_masks_and_weights() -> None:
 def algorithm_1(
     gradients: np.ndarray, epochs: int, steps: int, initial: float, clip: float
 ) -> np.ndarray:
-    """Latent values after each step of lines 14 to 31, for given gradients of one mask."""
+    """Latent values after each step of lines 14 to 31, from the gradients of one mask."""
     frozen = int(0.1 * epochs)
     b, m, v, count, path = initial, 0.0, 0.0, 0, []
     for epoch in range(epochs):
@@ -117,7 +117,7 @@ def test_optimizer_follows_algorithm_1() -> None:
     expected = algorithm_1(gradients, epochs, steps, 0.02, clip)
     np.testing.assert_allclose(path, expected, rtol=1e-3, atol=1e-6)
     assert min(path) < -clip + 1e-4 and max(map(abs, path)) <= clip + 1e-6
-    # The weights' own optimiser knows nothing of the masks.
+    # The optimiser of the weights does not see the masks.
     np.testing.assert_allclose(weights, 1.0 - 0.5 * np.cumsum(gradients), rtol=1e-4)
 
 

@@ -1,4 +1,4 @@
-"""The contract of rules: ours keep it, and each broken one fails it with its own sentence."""
+"""Rules of the library keep their contract, and each broken rule fails with its own message."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_rule_that_may_shrink_grows_fewer() -> None:
     check_rule(may_shrink(lambda layer, dropped, key: half_as_many(layer, dropped, key)))
 
 
-# Rules that break the contract, each in one way.
+# Each of these rules breaks the contract in one way.
 
 
 def everything(layer, dropped, key):
@@ -70,11 +70,11 @@ def all_of_the_active(layer, fraction, key):
     return layer.mask
 
 
-def of_neurons(layer, fraction, key):
+def per_neuron(layer, fraction, key):
     return jnp.sum(jnp.abs(layer.weight), axis=1, keepdims=True)
 
 
-def whole_numbers(layer, dropped, key):
+def integer_scores(layer, dropped, key):
     return jnp.where(layer.mask, 0, 1)
 
 
@@ -130,35 +130,35 @@ def three_at_once(layer, fraction, key):
 
 
 BROKEN = {
-    everything: "everything marks 30 connections that are already there",
-    too_many: r"too_many marks \d+ connections where \d+ were dropped; mark as many, or return sc",
+    everything: "everything marks 30 connections that are already active",
+    too_many: r"too_many marks \d+ connections where \d+ were dropped; mark that many, or return",
     inactive_too: r"inactive_too marks \d+ connections that are not active",
-    all_of_the_active: r"does not follow the fraction: it drops (\d+) connections at 0.2 and \1 at",
-    three_at_once: "three_at_once does not follow the fraction",
-    of_neurons: r"drop rule of_neurons returns the shape \(6, 1\); return .* shape \(6, 5\)",
-    whole_numbers: "grow rule whole_numbers returns int32; return floating point .* or bool",
+    all_of_the_active: r"ignores the fraction: it drops (\d+) connections at 0.2 and \1 at 0.8",
+    three_at_once: "three_at_once ignores the fraction",
+    per_neuron: r"drop rule per_neuron returns the shape \(6, 1\); .* shape \(6, 5\)",
+    integer_scores: "grow rule integer_scores returns int32; return floating point .* or bool",
     a_pair: "grow rule a_pair returns tuple; return an array",
-    normalised: "normalised returns scores that are NaN or infinite for layers of .*zero values",
-    fixed_key: "fixed_key goes by the position of neurons.*draw random numbers from its key",
-    fixed_choice: "fixed_choice goes by the position of neurons",
-    numpy_numbers: "numpy_numbers answers otherwise when it is traced again",
-    one_key_twice: "one_key_twice uses its key twice; split it",
-    in_python: "in_python fails inside JAX with TracerBoolConversionError",
+    normalised: "normalised returns scores that are NaN or infinite for layers with .*zero values",
+    fixed_key: "fixed_key depends on the position of neurons.*draw random numbers from the key",
+    fixed_choice: "fixed_choice depends on the position of neurons",
+    numpy_numbers: "numpy_numbers returns another result when it is traced again",
+    one_key_twice: "one_key_twice uses its key twice; split the key",
+    in_python: "in_python raises TracerBoolConversionError under jax.jit",
     undeclared: r"undeclared reads 'gradient' of the layer.*@fsjax.sparsity.needs\('gradient'\)",
     returned_undeclared: r"needs\('similarity'\)",
     of_squares: r"of_squares returns the shape \(5, 6\)",
-    of_sums: "of_sums is marked by active_only and chooses otherwise of a vector",
+    of_sums: "of_sums is marked by active_only, but chooses other connections from their vector",
 }
 
 
 @pytest.mark.parametrize("rule", BROKEN, ids=lambda rule: rule.__name__)
-def test_a_broken_rule_fails_with_its_own_sentence(rule: Callable) -> None:
+def test_a_broken_rule_fails_with_its_own_message(rule: Callable) -> None:
     with pytest.raises(AssertionError, match=BROKEN[rule]) as failure:
         check_rule(rule)
     assert "\n" not in str(failure.value)
 
 
-def test_the_kind_of_a_rule_is_that_of_its_second_parameter() -> None:
+def test_the_second_parameter_tells_the_kind_of_a_rule() -> None:
     def unnamed(layer, _, key):
         return jnp.abs(layer.weight)
 
@@ -181,7 +181,7 @@ def test_positions_may_matter_where_the_caller_says_so() -> None:
     check_rule(near_the_diagonal, equivariant=False)
 
 
-def test_rules_of_the_train_state_get_one() -> None:
+def test_rules_that_need_the_train_state_get_it() -> None:
     @needs("state")
     def late(layer, dropped, key):
         free = ~layer.mask | dropped

@@ -1,4 +1,4 @@
-"""Layers held by their connections against the same layers as matrices."""
+"""Layers stored by their connections, compared with the same layers as matrices."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from fsjax.sparsity import connections as module
 from fsjax.sparsity.connections import Connections, connected, connected_dot, indexed, of_inputs
 
 
-def some(count: int = 300, shape: tuple[int, int] = (40, 30)) -> tuple[np.ndarray, Connections]:
-    """A matrix, and its connections; some neurons have none."""
+def random_connections(
+    count: int = 300, shape: tuple[int, int] = (40, 30)
+) -> tuple[np.ndarray, Connections]:
+    """A matrix and its connections; some neurons have none."""
     rng = np.random.default_rng(count)
     flat = np.sort(rng.permutation(shape[0] * shape[1] - 60)[:count])
     matrix = np.zeros(shape, np.float32)
@@ -25,36 +27,40 @@ def some(count: int = 300, shape: tuple[int, int] = (40, 30)) -> tuple[np.ndarra
 @pytest.mark.parametrize("batch", [2, 12])
 @pytest.mark.parametrize("wide", [False, True], ids=["plain", "indexed"])
 def test_products_and_their_gradients(batch: int, wide: bool, monkeypatch) -> None:
-    matrix, found = some()
-    # Parts of two rows of the batch, the last one not full.
+    matrix, connections = random_connections()
+    # Parts of two rows of the batch; the last one is not full.
     monkeypatch.setattr(module, "_HELD", 5 * 300 if batch > 2 else 2**24)
     rng = np.random.default_rng(batch)
     x, wish = (rng.normal(size=(size, batch)).astype(np.float32) for size in matrix.shape)
-    values = matrix[found.rows, found.columns]
+    values = matrix[connections.rows, connections.columns]
 
     @jax.jit
-    def both(values, found, x):
-        out, pull = jax.vjp(lambda v, x: connected_dot(v, found, x), values, x)
+    def both(values, connections, x):
+        out, pull = jax.vjp(lambda v, x: connected_dot(v, connections, x), values, x)
         return out, *pull(jnp.asarray(wish))
 
-    out, to_values, to_x = both(values, indexed(found, wide), x)
+    out, to_values, to_x = both(values, indexed(connections, wide), x)
     chex.assert_trees_all_close(out, matrix.T @ x, atol=1e-5)
     chex.assert_trees_all_close(to_x, matrix @ wish, atol=1e-5)
-    chex.assert_trees_all_close(to_values, (x @ wish.T)[found.rows, found.columns], atol=1e-5)
+    chex.assert_trees_all_close(
+        to_values, (x @ wish.T)[connections.rows, connections.columns], atol=1e-5
+    )
 
 
-def test_seeds_side_by_side() -> None:
-    matrix, found = some()
-    found = indexed(found)
+def test_vmapped_seeds() -> None:
+    matrix, connections = random_connections()
+    connections = indexed(connections)
     x = np.random.default_rng(0).normal(size=(2, 40, 9)).astype(np.float32)
-    values = jnp.stack([matrix[found.rows, found.columns]] * 2) * jnp.array([[1.0], [2.0]])
-    both = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), found)
+    values = jnp.stack([matrix[connections.rows, connections.columns]] * 2) * jnp.array(
+        [[1.0], [2.0]]
+    )
+    both = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), connections)
     out = jax.jit(jax.vmap(connected_dot))(values, both, x)
     chex.assert_trees_all_close(out, np.stack([matrix.T @ x[0], 2 * matrix.T @ x[1]]), atol=1e-5)
 
 
 def test_sums_over_inputs() -> None:
-    matrix, found = some()
-    sums = of_inputs(jnp.abs(matrix[found.rows, found.columns]), found)
+    matrix, connections = random_connections()
+    sums = of_inputs(jnp.abs(matrix[connections.rows, connections.columns]), connections)
     chex.assert_trees_all_close(sums, np.abs(matrix).sum(axis=1), rtol=1e-6)
     assert not sums[-1]

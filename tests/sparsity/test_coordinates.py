@@ -1,4 +1,4 @@
-"""Layers by their coordinates against the same layers as dense matrices."""
+"""Layers stored by coordinates, compared with the same layers as dense matrices."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def test_positions_are_those_of_numpy(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(size)
     for count in sorted({0, 1, size // 2, size - 1, size}):
         mask = (rng.permutation(size) < count).reshape(shape)
-        found = find(jnp.asarray(mask), count)
-        assert found.dtype == jnp.int32
-        chex.assert_trees_all_equal(np.asarray(found), np.flatnonzero(mask).astype(np.int32))
+        positions = find(jnp.asarray(mask), count)
+        assert positions.dtype == jnp.int32
+        chex.assert_trees_all_equal(np.asarray(positions), np.flatnonzero(mask).astype(np.int32))
 
 
 def test_positions_where_blocks_are_empty_or_full() -> None:
     mask = np.zeros(32 * 6 + 5, bool)
     mask[64:96] = True  # A full block after two empty ones.
     mask[[159, 160, -1]] = True  # The ends of two blocks, and of the last one, which is cut.
-    found = find(jnp.asarray(mask), int(mask.sum()))
-    chex.assert_trees_all_equal(np.asarray(found), np.flatnonzero(mask).astype(np.int32))
+    positions = find(jnp.asarray(mask), int(mask.sum()))
+    chex.assert_trees_all_equal(np.asarray(positions), np.flatnonzero(mask).astype(np.int32))
 
 
 @settings(max_examples=40, deadline=None)
@@ -47,8 +47,8 @@ def test_positions_of_any_mask(case: tuple[tuple[int, int], int], seed: int) -> 
     shape, count = case
     rng = np.random.default_rng(seed)
     mask = (rng.permutation(shape[0] * shape[1]) < count).reshape(shape)
-    found = find(jnp.asarray(mask), count)
-    chex.assert_trees_all_equal(np.asarray(found), np.flatnonzero(mask).astype(np.int32))
+    positions = find(jnp.asarray(mask), count)
+    chex.assert_trees_all_equal(np.asarray(positions), np.flatnonzero(mask).astype(np.int32))
 
 
 @pytest.mark.parametrize("count", [1, 20, 65])

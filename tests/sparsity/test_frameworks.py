@@ -1,4 +1,4 @@
-"""Sparse training of parameters of any framework, packed, sharded, saved and restored."""
+"""Sparse training with parameters of several frameworks; packed, sharded and restored masks."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_the_optimizer_of_nnx_keeps_a_model_sparse() -> None:
     [sparsity.n_of_m(2, 4), sparsity.block(4, 1)],
 )
 def test_structures_mean_the_same_where_outputs_come_first(structure: Any) -> None:
-    """The network of Equinox is that of Linen with its kernels turned."""
+    """The network of Equinox is that of Linen with transposed kernels."""
     density = {} if structure.fixed_density else {"density": 0.5}
     recipe = sparsity.rigl(structure=structure, every=4, **density)
     params, apply = equinox()
@@ -172,7 +172,8 @@ def test_packed_masks_are_the_masks_in_an_eighth_of_the_bytes() -> None:
     params, apply = linen()
     recipe = sparsity.rigl(0.5, every=2)
     plain, packed = (train(params, apply, recipe, 7, packed_masks=on) for on in (False, True))
-    # XLA fuses the unpacking with the optimiser's step, which may round differently.
+    # The change of masks computes the optimiser's step a second time inside lax.cond, and XLA fuses
+    # the unpacking with it. Weights may therefore differ by rounding; masks are equal.
     chex.assert_trees_all_close(plain[0], packed[0], rtol=1e-6, atol=1e-7)
     chex.assert_trees_all_equal(*(sparsity.masks_of(state) for _, state in (plain, packed)))
     sizes = [sum(leaf.nbytes for leaf in jax.tree.leaves(s.masks)) for _, s in (plain, packed)]
@@ -182,7 +183,7 @@ def test_packed_masks_are_the_masks_in_an_eighth_of_the_bytes() -> None:
 
 
 def test_masks_follow_the_sharding_of_their_weights(tmp_path: Any) -> None:
-    """On two devices as on one; saved with Orbax and restored to the same devices."""
+    """The same masks on two devices as on one, also after saving and restoring with Orbax."""
     devices = jax.devices()[:2]
     if len(devices) < 2:
         pytest.skip("needs two devices")
@@ -214,7 +215,7 @@ def test_masks_follow_the_sharding_of_their_weights(tmp_path: Any) -> None:
     chex.assert_trees_all_equal(restored[1].masks, spread_state.masks)
 
 
-def test_masks_of_another_structure_are_refused_by_path() -> None:
+def test_masks_of_another_structure_are_refused() -> None:
     params, _ = linen()
     recipe = sparsity.rigl(structure=sparsity.n_of_m(2, 4))
     tx = sparsity.sparse(optax.adam(0.02), recipe, jax.random.key(3))
@@ -230,7 +231,7 @@ def test_masks_of_another_structure_are_refused_by_path() -> None:
 
 
 def test_other_layouts_and_biases_of_convolutions() -> None:
-    """The bias of a convolution of Equinox has three axes, and is no kernel."""
+    """The bias of a convolution of Equinox has three axes, but is not a kernel."""
     params = eqx.filter(eqx.nn.Conv2d(4, 6, 3, key=jax.random.key(0)), eqx.is_array)
     recipe = sparsity.rigl(structure=sparsity.n_of_m(1, 4), every=1)
     tx = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(1))

@@ -1,4 +1,4 @@
-"""Where connections are grown without an array of all positions."""
+"""Random and best free positions, chosen without an array of all positions."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ def taken(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), wanted=st.integers(0, COUNT))
-def test_random_ones_are_free_and_different(seed: int, wanted: int) -> None:
+def test_random_positions_are_free_and_distinct(seed: int, wanted: int) -> None:
     keys, among = taken(seed)
-    found = drawn(jax.random.key(seed), (keys,), among, wanted)
-    chosen = np.asarray(found.keys[0])[np.asarray(found.chosen)]
+    picks = drawn(jax.random.key(seed), (keys,), among, wanted)
+    chosen = np.asarray(picks.keys[0])[np.asarray(picks.chosen)]
     assert len(chosen) == wanted
     assert (np.diff(chosen) > 0).all()
     assert not set(chosen) & set(keys[among])
     assert wanted == 0 or (chosen.min() >= 0 and chosen.max() < SHAPE[0] * SHAPE[1])
 
 
-def test_random_ones_are_uniform() -> None:
+def test_random_positions_are_uniform() -> None:
     keys, among = taken(1)
     number, wanted = 20_000, 9
-    own = Taken((jnp.asarray(keys),), jnp.asarray(among))
-    one = functools.partial(by_rejection, wanted=wanted, most=COUNT, shape=SHAPE)
-    found = jax.jit(jax.vmap(lambda key: one(key, (own,))))(
+    occupied = Taken((jnp.asarray(keys),), jnp.asarray(among))
+    draw = functools.partial(by_rejection, wanted=wanted, most=COUNT, shape=SHAPE)
+    picks = jax.jit(jax.vmap(lambda key: draw(key, (occupied,))))(
         jax.random.split(jax.random.key(0), number)
     )
-    positions = np.asarray(found.keys[0])[np.asarray(found.chosen)]
+    positions = np.asarray(picks.keys[0])[np.asarray(picks.chosen)]
     counts = np.bincount(positions, minlength=54)
     free = np.ones(54, bool)
     free[keys[among]] = False
@@ -70,25 +70,25 @@ def test_layers_of_more_positions_than_int32_holds() -> None:
     rng = np.random.default_rng(0)
     keys = keys_of(*(np.sort(rng.integers(0, n, COUNT)).astype(np.int32) for n in shape), shape)
     assert len(keys) == 2
-    found = drawn(jax.random.key(0), keys, np.ones(COUNT, bool), 11, shape)
-    rows, columns = (np.asarray(part)[np.asarray(found.chosen)] for part in found.keys)
+    picks = drawn(jax.random.key(0), keys, np.ones(COUNT, bool), 11, shape)
+    rows, columns = (np.asarray(part)[np.asarray(picks.chosen)] for part in picks.keys)
     assert len(rows) == 11
     assert (np.diff(rows) >= 0).all()
     assert rows.max() > 2**15
     assert columns.max() > 2**15
-    own = tuple(jnp.asarray(part) for part in keys)
-    np.testing.assert_array_equal(find(own, own), np.arange(COUNT))
+    on_device = tuple(jnp.asarray(part) for part in keys)
+    np.testing.assert_array_equal(find(on_device, on_device), np.arange(COUNT))
 
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), wanted=st.integers(0, COUNT), levels=st.integers(1, 40))
-def test_best_ones_are_those_of_a_mask(seed: int, wanted: int, levels: int) -> None:
-    """With few levels most scores tie."""
+def test_best_positions_equal_those_of_a_mask(seed: int, wanted: int, levels: int) -> None:
+    """With few levels, most scores are tied."""
     keys, among = taken(seed)
     scores = np.random.default_rng(seed).integers(0, levels, SHAPE).astype(np.float32) - 3
     free = np.ones(SHAPE, bool)
     free.ravel()[keys[among]] = False
     expected = np.flatnonzero(largest(jnp.asarray(scores), wanted, jnp.asarray(free)))
-    found = best(scores, (keys,), among, wanted)
-    np.testing.assert_array_equal(np.asarray(found.keys[0])[np.asarray(found.chosen)], expected)
-    assert (np.asarray(found.keys[0])[wanted:] == LAST).all()
+    picks = best(scores, (keys,), among, wanted)
+    np.testing.assert_array_equal(np.asarray(picks.keys[0])[np.asarray(picks.chosen)], expected)
+    assert (np.asarray(picks.keys[0])[wanted:] == LAST).all()

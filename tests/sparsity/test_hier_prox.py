@@ -1,4 +1,4 @@
-"""The hierarchical proximal step against the paper's sort, a solver, and its own properties."""
+"""The hierarchical proximal step: compared with the paper's algorithm, a solver, properties."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ few = settings(max_examples=60, deadline=None, derandomize=True)
 def by_sorting(
     v: np.ndarray, u: np.ndarray, strength: float, hierarchy: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Algorithm 2 of the paper for one feature: v (C,) and u (H,), in float64."""
+    """Algorithm 2 of the paper for new feature: v (C,) and u (H,), in float64."""
     v, u = v.astype(np.float64), u.astype(np.float64)
     norm = np.sqrt((v**2).sum())
     if norm == 0:
@@ -59,11 +59,11 @@ def objective(
 def check_all(
     skip: np.ndarray, kernel: np.ndarray, strength: float, hierarchy: float, rtol: float = 2e-6
 ) -> None:
-    found = prox(skip, kernel, strength, hierarchy)
+    result = prox(skip, kernel, strength, hierarchy)
     expected = [by_sorting(v, u, strength, hierarchy) for v, u in zip(skip, kernel, strict=True)]
     scale = max(np.abs(skip).max(), np.abs(kernel).max(), 1e-30)
-    for one, rows in zip(found, zip(*expected, strict=True), strict=True):
-        np.testing.assert_allclose(one, np.stack(rows), rtol=rtol, atol=rtol * scale)
+    for new, rows in zip(result, zip(*expected, strict=True), strict=True):
+        np.testing.assert_allclose(new, np.stack(rows), rtol=rtol, atol=rtol * scale)
 
 
 @few
@@ -84,7 +84,7 @@ def test_equals_the_sort_on_a_layer(scale: float, hierarchy: float) -> None:
 
 
 def test_many_steps_are_exact() -> None:
-    # Each weight is above the length that all larger ones together would give.
+    # Each weight exceeds the length that results from all larger ones.
     kernel = np.float32(2.0) ** -np.arange(60, dtype=np.float32)[None]
     skip = np.full((1, 1), 1e-4, np.float32)
     for hierarchy in (0.01, 0.1, 1.0):
@@ -98,11 +98,11 @@ def test_nothing_feasible_is_better(outputs: int, hidden: int, strength: float) 
     hierarchy = 0.8
     skip = rng.normal(size=(4, outputs)).astype(np.float32)
     kernel = 1.5 * rng.normal(size=(4, hidden)).astype(np.float32)
-    found = [np.asarray(a) for a in prox(skip, kernel, strength, hierarchy)]
+    result = [np.asarray(a) for a in prox(skip, kernel, strength, hierarchy)]
     for row in range(len(skip)):
         v, u = skip[row].astype(np.float64), kernel[row].astype(np.float64)
-        reached = objective((found[0][row], found[1][row]), v, u, strength)
-        # A grid over v' with the best u' for each, then a polish: no use of directions.
+        reached = objective((result[0][row], result[1][row]), v, u, strength)
+        # A grid over v' with the best u' for each, then local search; directions are not used.
         axis = np.linspace(-3.5, 3.5, 57)
         points = np.stack(np.meshgrid(*[axis] * outputs), axis=-1).reshape(-1, outputs)
 
@@ -116,9 +116,9 @@ def test_nothing_feasible_is_better(outputs: int, hidden: int, strength: float) 
         assert reached == pytest.approx(min(polished.fun, value(0 * v)), abs=1e-5)
         for size in (1e-3, 0.1, 1.0):
             for noise in rng.normal(size=(40, outputs + hidden)) * size:
-                to_v = found[0][row] + noise[:outputs]
+                to_v = result[0][row] + noise[:outputs]
                 bound = hierarchy * np.sqrt((to_v**2).sum())
-                to_u = np.clip(found[1][row] + noise[outputs:], -bound, bound)
+                to_u = np.clip(result[1][row] + noise[outputs:], -bound, bound)
                 assert objective((to_v, to_u), v, u, strength) >= reached - 1e-6
 
 
@@ -135,7 +135,7 @@ def test_result_is_feasible_and_zero_together(
     assert (largest <= hierarchy * norms * (1 + 1e-6)).all()
     assert (largest[norms == 0] == 0).all()
     assert (norms[~skip.any(1)] == 0).all()
-    # Signs stay, and no weight of the first layer grows.
+    # Signs are kept, and no weight of the first layer grows.
     assert (np.sign(new_kernel) * np.sign(kernel) >= 0).all()
     assert (np.abs(new_kernel) <= np.abs(kernel)).all()
 
@@ -156,9 +156,9 @@ def test_order_of_features_and_hidden_units_does_not_matter(
 ) -> None:
     rows, columns = random.sample(range(D), D), random.sample(range(H), H)
     new_skip, new_kernel = prox(skip, kernel, strength, hierarchy)
-    found = prox(skip[rows], kernel[rows][:, columns], strength, hierarchy)
+    result = prox(skip[rows], kernel[rows][:, columns], strength, hierarchy)
     chex.assert_trees_all_close(
-        found, (new_skip[jnp.array(rows)], new_kernel[jnp.array(rows)][:, jnp.array(columns)]),
+        result, (new_skip[jnp.array(rows)], new_kernel[jnp.array(rows)][:, jnp.array(columns)]),
         rtol=1e-5, atol=1e-6,
     )  # fmt: skip
 
@@ -187,7 +187,7 @@ def test_no_hierarchy_is_the_group_lasso() -> None:
 
 
 def test_tiny_and_large_rows() -> None:
-    """A row of any size has a finite result; only a direction that is lost gives 0."""
+    """Rows of any size have finite results; they are 0 only if the direction is lost."""
     sizes = np.array([0.0, 1e-45, 1e-30, 1e-16, 1e-14, 1e-6, 1.0, 1e6, 1e12], np.float32)
     skip, kernel = sizes[:, None], np.ones((len(sizes), H), np.float32)
     new_skip, new_kernel = map(np.asarray, prox(skip, kernel, 0.0, 10.0))
@@ -217,5 +217,5 @@ def test_vmapped_equals_alone_and_one_compilation_serves_all_strengths() -> None
     counted = jax.jit(chex.assert_max_traces(lambda *args: hier_prox(*args), n=1))
     for row in range(4):
         alone = counted(skips[row], kernels[row], strengths[row], np.float32(3.0))
-        found = jax.tree.map(lambda leaf, row=row: leaf[row], together)
-        chex.assert_trees_all_close(found, alone, rtol=1e-6, atol=1e-7)
+        result = jax.tree.map(lambda leaf, row=row: leaf[row], together)
+        chex.assert_trees_all_close(result, alone, rtol=1e-6, atol=1e-7)

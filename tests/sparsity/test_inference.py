@@ -1,4 +1,4 @@
-"""Linear maps in functions of any framework, compressed networks, and what summaries say.
+"""Linear maps of several frameworks, compressed networks, and summaries.
 
 Covers ``fsjax.sparsity.tiles``, ``fsjax.sparsity.arrays``, ``fsjax.sparsity.summary``.
 """
@@ -59,7 +59,7 @@ def equinox_network() -> tuple[Any, Callable, jax.Array]:
 
 @pytest.mark.parametrize("framework", ["flax", "equinox"])
 def test_linear_maps_are_matrices_times_patches(framework: str) -> None:
-    """The products of patches and matrices, put in place of each map, give the same network."""
+    """Replacing each map by the product of patches and matrix gives the same network."""
     params, apply, inputs = (
         (PARAMS, MODEL.apply, IMAGES) if framework == "flax" else equinox_network()
     )
@@ -119,7 +119,7 @@ def test_every_form_gives_the_dense_product(structure: Any, rows: int) -> None:
 
 @pytest.mark.parametrize("framework", ["flax", "equinox"])
 def test_a_compressed_network_is_the_masked_one(framework: str, monkeypatch: Any) -> None:
-    """Whatever forms are fastest; here each but the dense one is taken, for another batch too."""
+    """For other batch sizes too; the fake times make a form that is not dense the fastest."""
     params, apply, inputs = (
         (PARAMS, MODEL.apply, IMAGES) if framework == "flax" else equinox_network()
     )
@@ -175,7 +175,7 @@ def test_a_compressed_network_is_exported(monkeypatch: Any) -> None:
 
 def test_networks_without_anything_to_compress() -> None:
     masks = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), PARAMS)
-    with pytest.raises(ConfigError, match="none of the masks lacks a connection"):
+    with pytest.raises(ConfigError, match="no mask has a missing connection"):
         sparsity.compress(MODEL.apply, PARAMS, masks, IMAGES)
     mask = {"w": jnp.eye(4, dtype=bool)}
     with pytest.raises(ConfigError, match="none of w is used as the weights of a linear map"):
@@ -189,13 +189,13 @@ def test_a_summary_counts_connections_and_operations() -> None:
     )
     table = sparsity.summarize(PARAMS, masks, MODEL.apply, IMAGES)
     conv, out = table.loc["params/conv_a/kernel"], table.loc["params/out/kernel"]
-    # 4 images of 6 x 6 positions; two operations a connection.
+    # 4 images of 6 x 6 positions; two operations per connection.
     assert conv["active"] == 54 and conv["flops"] == 2 * 4 * 36 * 54
     assert out["connections"] == 30 and out["flops"] == 2 * 4 * out["active"]
     assert table.loc["params/conv_b/kernel", "structure"] == "dense"
     assert table.loc["all", "active"] == table["active"][:-1].sum()
     assert "flops" not in sparsity.summarize(PARAMS, masks)
-    with pytest.raises(ConfigError, match="has shape .* in one"):
+    with pytest.raises(ConfigError, match="has shape .* in the masks"):
         sparsity.summarize(PARAMS, jax.tree.map(lambda mask: mask[:1], masks))
 
 

@@ -1,4 +1,4 @@
-"""The k smallest, the k largest and random subsets against a stable sort in NumPy."""
+"""The k smallest, the k largest and random subsets, compared with a stable sort in NumPy."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ preferred = jax.jit(kth.preferred)
 def test_marks_are_the_first_of_a_stable_sort(
     values: np.ndarray, k: int, among: np.ndarray
 ) -> None:
-    found = smallest(values, k, among)
-    assert found.dtype == bool and int(found.sum()) == min(k, among.sum())
-    np.testing.assert_array_equal(found, first_of_sort(values, k, among))
-    found = largest(values, k, among)
-    assert int(found.sum()) == min(k, among.sum())
-    np.testing.assert_array_equal(found, first_of_sort(values, k, among, descending=True))
+    marks = smallest(values, k, among)
+    assert marks.dtype == bool and int(marks.sum()) == min(k, among.sum())
+    np.testing.assert_array_equal(marks, first_of_sort(values, k, among))
+    marks = largest(values, k, among)
+    assert int(marks.sum()) == min(k, among.sum())
+    np.testing.assert_array_equal(marks, first_of_sort(values, k, among, descending=True))
 
 
 @few
@@ -81,9 +81,9 @@ def test_shapes_and_types(shape: tuple[int, ...], dtype: type) -> None:
     values = jnp.asarray(np.random.default_rng(0).integers(-3, 4, shape), dtype)
     size = int(np.prod(shape))
     for k in (0, 1, size // 2, size, size + 2):
-        found = smallest(values, k)
-        assert found.shape == shape
-        np.testing.assert_array_equal(found, first_of_sort(np.asarray(values, np.float32), k))
+        marks = smallest(values, k)
+        assert marks.shape == shape
+        np.testing.assert_array_equal(marks, first_of_sort(np.asarray(values, np.float32), k))
 
 
 def test_order_of_large_arrays_with_many_ties() -> None:

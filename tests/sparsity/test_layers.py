@@ -1,4 +1,4 @@
-"""The three forms of a layer are one layer: the same values, gradients and changes.
+"""The three forms of a layer are equivalent: the same values, gradients and changes.
 
 Covers ``fsjax.sparsity.layers.base``, ``fsjax.sparsity.layers.masked``.
 """
@@ -36,7 +36,7 @@ from fsjax.sparsity.similarity import SIMILARITIES
 
 SHAPE, COUNT = (11, 7), 15
 
-#: Examples differ in their numbers alone, so that there is nothing to shrink.
+#: Examples differ only in their numbers, so there is nothing to shrink.
 PHASES = [Phase.explicit, Phase.generate]
 
 RULES = {
@@ -46,7 +46,7 @@ RULES = {
 
 
 def forms_of(mask: jax.Array, weight: jax.Array, bias: jax.Array) -> list[SparseLayer]:
-    """One layer in every form; the connections have their index."""
+    """The same layer in every form; the connections have an index."""
     masked = MaskedLayer(jnp.where(mask, weight, 0), bias, mask)
     coordinates = CoordinateLayer.of(masked, COUNT)
     where = connected(*jnp.divmod(coordinates.positions, mask.shape[1]), mask.shape)
@@ -54,9 +54,9 @@ def forms_of(mask: jax.Array, weight: jax.Array, bias: jax.Array) -> list[Sparse
 
 
 @jax.jit
-def looked_at(mask: jax.Array, weight: jax.Array, bias: jax.Array, x: jax.Array) -> list:
-    """Values, gradients, squares and strengths of every form, all as for a matrix."""
-    found = []
+def evaluate(mask: jax.Array, weight: jax.Array, bias: jax.Array, x: jax.Array) -> list:
+    """Values, gradients, squares and strengths of every form, as matrices."""
+    results = []
     for layer in forms_of(mask, weight, bias):
 
         def loss(kernel: jax.Array, x: jax.Array, layer: SparseLayer = layer) -> jax.Array:
@@ -66,8 +66,8 @@ def looked_at(mask: jax.Array, weight: jax.Array, bias: jax.Array, x: jax.Array)
         matrix = replace(layer, kernel=to_kernel).to_matrix()
         active = layer.active()
         others = (active.l2(), layer.input_strength(), layer.to_matrix().kernel)
-        found.append((active.apply(x), to_x, matrix.kernel, *others))
-    return found
+        results.append((active.apply(x), to_x, matrix.kernel, *others))
+    return results
 
 
 @settings(max_examples=15, deadline=None, phases=PHASES)
@@ -76,7 +76,7 @@ def test_forms_have_the_same_values_and_gradients(seed: int) -> None:
     rng = np.random.default_rng(seed)
     mask = random_mask(jax.random.key(seed), SHAPE, COUNT)
     weight, bias, x = (rng.normal(size=size).astype("f") for size in (SHAPE, 7, (11, 9)))
-    masked, *others = looked_at(mask, weight, bias, x)
+    masked, *others = evaluate(mask, weight, bias, x)
     for other in others:
         chex.assert_trees_all_close(other, masked, rtol=1e-4, atol=1e-5)
 
@@ -91,22 +91,22 @@ def test_forms_change_alike(name: str) -> None:
     @jax.jit
     def changes(mask, weight, bias, before, after, momentum, key):
         pairs = PairScores(before, after, SIMILARITIES["cosine"])
-        found = []
+        results = []
         for layer, scores in zip(
             forms_of(mask, weight, bias),
             (MatrixScores(pairs.matrix()), MatrixScores(pairs.matrix()), pairs),
             strict=True,
         ):
-            own = jax.random.clone(key)
-            change = layer.rewire(recipe, Seen(2, {"similarity": scores}), own)
+            key_copy = jax.random.clone(key)
+            change = layer.rewire(recipe, Seen(2, {"similarity": scores}), key_copy)
             held = jnp.where(mask, momentum, 0)
             if layer.kernel.ndim == 1:
                 held = held[jnp.nonzero(mask, size=COUNT)]
             moved = jnp.where(change.kept, change.move(held), 0)
             new = change.layer
             matrix = replace(new, kernel=moved).to_matrix().kernel
-            found.append((new.to_matrix().where, new.to_matrix().kernel, matrix))
-        return found
+            results.append((new.to_matrix().where, new.to_matrix().kernel, matrix))
+        return results
 
     @settings(max_examples=15, deadline=None, phases=PHASES)
     @given(seed=st.integers(0, 2**32 - 1))
@@ -126,7 +126,7 @@ def test_forms_change_alike(name: str) -> None:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_networks_of_mixed_forms(seed: int) -> None:
-    """Eleven layers, as layer_10 comes before layer_2 in the order of words."""
+    """Eleven layers, because layer_10 precedes layer_2 in alphabetical order."""
     rng = np.random.default_rng(seed)
     widths = (11, *([7, 11] * 5), 7)
     spec = Spec(11, 7, "classification", 9, 9, 1, 1)
@@ -140,7 +140,7 @@ def test_networks_of_mixed_forms(seed: int) -> None:
         layers[name] = forms_of(mask, weight, bias)
         params[name] = {"kernel": layers[name][0].kernel, "bias": bias}
         masks[name] = {"kernel": mask, "bias": jnp.ones(shape[1], bool)}
-    mixed = {name: own[number % 3] for number, (name, own) in enumerate(layers.items())}
+    mixed = {name: forms[number % 3] for number, (name, forms) in enumerate(layers.items())}
     state = create_state(spec, params, masks=masks, extra={"of a method": jnp.ones(3)})
     optimizer = optax.adam(0.1)
     x = jnp.asarray(rng.normal(size=(9, 11)), jnp.float32)
@@ -160,7 +160,7 @@ def test_forms_by_density_and_size() -> None:
     hidden = (1000, 1000, 1000, 5)
 
     def forms(form: str, recipe: Recipe = still, prune: bool = False) -> list[str]:
-        return [of.form for of in plan_layers(form, recipe, prune, hidden).values()]
+        return [plan.form for plan in plan_layers(form, recipe, prune, hidden).values()]
 
     assert forms("dense") == ["dense"] * 3
     assert forms("coordinates", prune=True) == ["coordinates"] * 3

@@ -57,11 +57,11 @@ def rigl_counts(shapes: list[tuple[int, ...]], density: float, kernel: bool) -> 
 @pytest.mark.parametrize("density", [0.01, 0.05, 0.2, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("kernel", [True, False])
 def test_erdos_renyi_by_density_is_rigls_formula(shapes, density: float, kernel: bool) -> None:
-    found = sparsity.erdos_renyi_density_counts(shapes, density, kernel)
+    counts = sparsity.erdos_renyi_density_counts(shapes, density, kernel)
     expected = rigl_counts(shapes, density, kernel)
-    np.testing.assert_allclose(found, np.maximum(expected, 1), atol=0.5 + 1e-6)
+    np.testing.assert_allclose(counts, np.maximum(expected, 1), atol=0.5 + 1e-6)
     budget = density * sum(math.prod(shape) for shape in shapes)
-    assert abs(sum(found) - budget) <= len(shapes)
+    assert abs(sum(counts) - budget) <= len(shapes)
 
 
 def test_a_layer_that_would_be_more_than_dense_gives_its_surplus_to_the_others() -> None:
@@ -156,19 +156,19 @@ def half(shapes: list[tuple[int, ...]]) -> list[int]:
 
 def test_masks_have_exact_counts_and_biases_stay(key: jax.Array) -> None:
     params = tree()
-    found = sparsity.init_masks(key, params, half)
-    chex.assert_trees_all_equal_shapes(found, params)
-    assert [int(n) for n in sparsity.count_active(found)] == [4, 18, 5, 50, 5]
-    assert float(sparsity.sparsity(found)) == pytest.approx(0.5)
-    masked = sparsity.apply_masks(params, found)
-    chex.assert_trees_all_equal(masked, jax.tree.map(lambda m: m.astype(jnp.float32), found))
+    masks = sparsity.init_masks(key, params, half)
+    chex.assert_trees_all_equal_shapes(masks, params)
+    assert [int(n) for n in sparsity.count_active(masks)] == [4, 18, 5, 50, 5]
+    assert float(sparsity.sparsity(masks)) == pytest.approx(0.5)
+    masked = sparsity.apply_masks(params, masks)
+    chex.assert_trees_all_equal(masked, jax.tree.map(lambda m: m.astype(jnp.float32), masks))
 
 
 def test_layers_and_keys_have_their_own_masks() -> None:
     params = {"a": jnp.ones((10, 10)), "b": jnp.ones((10, 10))}
     draw = jax.jit(jax.vmap(lambda key: sparsity.init_masks(key, params, half)))
-    found = draw(jax.random.split(jax.random.key(0), 2))
-    flat = {np.asarray(m).tobytes() for leaf in found.values() for m in leaf}
+    masks = draw(jax.random.split(jax.random.key(0), 2))
+    flat = {np.asarray(m).tobytes() for leaf in masks.values() for m in leaf}
     assert len(flat) == 4
 
 
@@ -179,10 +179,10 @@ def test_path_filter_chooses_leaves(key: jax.Array) -> None:
         seen.append(path)
         return path[0] == "Dense_0" and leaf.ndim == 2
 
-    found = sparsity.init_masks(key, tree(), half, where)
-    assert [int(n) for n in sparsity.count_active(found)] == [4, 36, 5, 50, 10]
+    masks = sparsity.init_masks(key, tree(), half, where)
+    assert [int(n) for n in sparsity.count_active(masks)] == [4, 36, 5, 50, 10]
     assert ("Conv_0", "kernel") in seen and ("head", "0") in seen
-    assert float(sparsity.sparsity(found, where)) == pytest.approx(0.5)
+    assert float(sparsity.sparsity(masks, where)) == pytest.approx(0.5)
 
 
 def test_a_filter_that_chooses_nothing_names_what_there_is(key: jax.Array) -> None:

@@ -1,4 +1,4 @@
-"""SparseGPT's update against its definition, against magnitude, and on whole networks."""
+"""SparseGPT's update compared with its definition, with magnitude pruning, and on networks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from fsjax.sparsity.optimal_brain_surgeon import prune_matrix
 
 
 def correlated(rows: int, inputs: int) -> np.ndarray:
-    """Rows of a few factors and noise, as the activations of a network are."""
+    """Rows of a few factors and noise, like the activations of a network."""
     rng = np.random.default_rng(0)
     factors = rng.normal(size=(rows, 5)) @ rng.normal(size=(5, inputs))
     return (factors + 0.5 * rng.normal(size=(rows, inputs))).astype(np.float32)
 
 
 def one_by_one(matrix: np.ndarray, hessian: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The same update in float64, each time with the inverse Hessian of the inputs behind."""
+    """The same update in float64, with a new inverse Hessian of the following inputs each time."""
     matrix = matrix.astype(np.float64)
     for place in range(len(matrix)):
         inverse = np.linalg.inv(hessian[place:, place:])
@@ -128,10 +128,10 @@ def test_a_trained_network_loses_less_than_by_magnitude(structure: Any) -> None:
 def test_mistakes() -> None:
     apply, params, x = (lambda p, x: x @ p["w"]), {"w": jnp.ones((6, 4))}, jnp.ones((5, 6))
     for options, message in (
-        ({}, "give one of density= and structure="),
+        ({}, "density=None and structure=None; give exactly one"),
         ({"density": 0.0}, "density=0.0"),
         ({"structure": sparsity.n_of_m(2, 4)}, "w: n_of_m.2, 4. does not fit 6 inputs"),
-        ({"structure": sparsity.block(2, 2)}, "block.2, 2. cannot be kept"),
+        ({"structure": sparsity.block(2, 2)}, "block.2, 2. cannot be pruned input by input"),
         ({"density": 0.5, "damping": 0.0}, "damping=0.0"),
         ({"density": {"v": 0.5}}, "the pattern 'v' matches none of w"),
     ):

@@ -183,9 +183,9 @@ def test_a_rigl_change_is_that_of_numpy() -> None:
     "recipe", [sparsity.static(1.0), sparsity.evolutionary(1.0, every=2)], ids=["static", "evolve"]
 )
 def test_a_dense_network_trains_as_without_the_wrapper(recipe: sparsity.Recipe) -> None:
-    # With every connection active, what is dropped comes back, with weight and moments.
+    # If all connections are active, dropped ones are grown again, with their weights and moments.
     plain, wrapped = optax.adam(0.05), sparsity.sparse(optax.adam(0.05), recipe, jax.random.key(0))
-    # Not jitted, as XLA rounds otherwise when it fuses otherwise: the arithmetic is the same.
+    # Not jitted, because other fusions of XLA round differently; the arithmetic is the same.
     expected, params = SMALL, SMALL
     state_plain, state = plain.init(SMALL), wrapped.init(SMALL)
     for step in range(6):
@@ -232,10 +232,10 @@ def test_static_equals_training_with_masks_in_the_forward_pass() -> None:
         )(params)
 
     masked = sparsity.mask_params(start, state)
-    found = run(tx, loss, masked)
+    trained = run(tx, loss, masked)
     expected = run(optax.adamw(0.05), lambda p: loss(sparsity.apply_masks(p, masks)), masked)
-    chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-6)
-    assert not np.allclose(found["dense"]["kernel"], masked["dense"]["kernel"])
+    chex.assert_trees_all_close(trained, expected, rtol=1e-5, atol=1e-6)
+    assert not np.allclose(trained["dense"]["kernel"], masked["dense"]["kernel"])
 
 
 def test_unmasked_parameters_are_masked_by_the_first_update() -> None:
@@ -337,6 +337,6 @@ def test_masks_are_found_anywhere_in_a_state() -> None:
     state = TrainState.create(apply_fn=lambda: None, params=SMALL, tx=chain)
     chex.assert_trees_all_equal(sparsity.masks_of(state), masks)
     assert float(sparsity.sparsity(masks)) == pytest.approx(0.7, abs=0.01)
-    # Tools of Optax go through the wrapper.
+    # Utilities of Optax work through the wrapper.
     specs = optax.tree.map_params(tx, lambda _: "spec", state.opt_state[1])
     assert jax.tree.leaves(specs.inner[0].mu) == ["spec", "spec"]

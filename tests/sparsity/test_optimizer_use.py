@@ -1,4 +1,4 @@
-"""Masks of SNIP and of users for the Optax wrapper, and what it refuses.
+"""The Optax wrapper with masks of SNIP and of users, and the errors that it raises.
 
 Covers ``fsjax.sparsity.named_recipes``, ``fsjax.sparsity.recipes``.
 """
@@ -79,7 +79,7 @@ def test_bad_masks_are_refused() -> None:
         ({"density": 0.1, "fraction": 1.2}, "fraction=1.2.*0 to 1"),
         ({"density": 0.1, "every": 0}, "every=0.*at least 1"),
         ({"density": 0.1, "end_step": 2.5}, "end_step=2.5.*whole"),
-        ({"density": 0.1, "grow": grow.random}, "a grow rule needs a drop rule"),
+        ({"density": 0.1, "grow": grow.random}, "a grow rule replaces .* give drop= too"),
         ({"density": 0.1, "drop": "random"}, "drop='random' is not a rule; pass a function"),
     ],
 )
@@ -126,19 +126,19 @@ def test_bad_use_is_refused_with_advice() -> None:
     with pytest.raises(ConfigError, match="similar_or_random needs similarity of conv/kernel"):
         ctre.update(params, state, params)
     with pytest.raises(ConfigError, match=r"similarity of conv/kernel has shape \(2, 2\)"):
-        given = {"conv": {"kernel": jnp.ones((2, 2))}}
-        ctre.update(params, state, params, similarity=given)
+        similarity = {"conv": {"kernel": jnp.ones((2, 2))}}
+        ctre.update(params, state, params, similarity=similarity)
     inputs = sparsity.Recipe(density=0.3, drop=drop.random, grow=grow.important_inputs)
     with pytest.raises(ConfigError, match="important_inputs is for matrices, and conv/kernel"):
-        given = {"conv": {"kernel": jnp.ones((3, 3, 1, 1))}}
-        tx(inputs).update(params, state, params, importance=given)
+        importance = {"conv": {"kernel": jnp.ones((3, 3, 1, 1))}}
+        tx(inputs).update(params, state, params, importance=importance)
     with pytest.raises(ConfigError, match="importance of dense/kernel.*broadcast"):
-        given = {"dense": {"kernel": jnp.ones(12)}}
+        importance = {"dense": {"kernel": jnp.ones(12)}}
         matrices = tx(inputs, where=only_dense)
-        matrices.update(params, matrices.init(params), params, importance=given)
+        matrices.update(params, matrices.init(params), params, importance=importance)
 
 
-def test_rules_say_what_they_need() -> None:
+def test_rules_declare_what_they_need() -> None:
     weight = jnp.ones((2, 2))
     optional = ("gradient", "similarity", "importance", "search", "hessian_gradient", "momentum")
     full = sparsity.Layer(
@@ -183,7 +183,7 @@ def test_growth_by_momentum_sees_the_mean_of_all_gradients() -> None:
     )
 
 
-def test_a_rule_of_ones_own_says_what_it_needs() -> None:
+def test_a_custom_rule_declares_what_it_needs() -> None:
     @sparsity.needs("importance")
     def by_importance(layer: sparsity.Layer, dropped: jax.Array, key: jax.Array) -> jax.Array:
         return grow.random(layer, dropped, key)

@@ -1,4 +1,4 @@
-"""Path scores against a count of the paths one by one, and the rules that grow by them."""
+"""Path scores compared with a count of single paths, and the rules that grow by them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MASKS = [RNG.random((7, 5)) < density for density in (0.25, 0.4, 0.6)]
 
 
 def counted(mask: np.ndarray) -> np.ndarray:
-    """Scores from sets of neighbours: for every pair, over the neurons next to its ends."""
+    """Scores from sets of neighbours, for one pair of neurons after another."""
     above = [set(np.flatnonzero(line)) for line in mask]
     below = [set(np.flatnonzero(line)) for line in mask.T]
     scores = np.zeros(mask.shape)
@@ -36,16 +36,16 @@ def counted(mask: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("mask", MASKS)
 def test_scores_of_missing_connections(mask: np.ndarray) -> None:
-    found = np.asarray(path_scores(jnp.asarray(mask)))
-    np.testing.assert_allclose(found[~mask], counted(mask)[~mask], rtol=1e-5)
-    assert found[~mask].any()
+    scores = np.asarray(path_scores(jnp.asarray(mask)))
+    np.testing.assert_allclose(scores[~mask], counted(mask)[~mask], rtol=1e-5)
+    assert scores[~mask].any()
 
 
 def test_scores_follow_the_neurons() -> None:
     rows, columns = RNG.permutation(7), RNG.permutation(5)
-    found = path_scores(jnp.asarray(MASKS[1]))
+    scores = path_scores(jnp.asarray(MASKS[1]))
     again = path_scores(jnp.asarray(MASKS[1][rows][:, columns]))
-    np.testing.assert_allclose(again, np.asarray(found)[rows][:, columns], rtol=1e-5)
+    np.testing.assert_allclose(again, np.asarray(scores)[rows][:, columns], rtol=1e-5)
 
 
 def layer_of(mask: np.ndarray) -> Layer:
@@ -55,10 +55,10 @@ def layer_of(mask: np.ndarray) -> Layer:
 
 def test_the_best_scores_are_grown() -> None:
     layer, key = layer_of(MASKS[1]), jax.random.key(0)
-    found = rewire(layer, drop.magnitude, grow.short_paths, jnp.float32(0.4), key)
+    rewired = rewire(layer, drop.magnitude, grow.short_paths, jnp.float32(0.4), key)
     dropped = choose_dropped(drop.magnitude, layer, jnp.float32(0.4), key)
     left = np.asarray(layer.mask & ~dropped)
-    picked, scores = np.asarray(found.mask) & ~left, counted(left)
+    picked, scores = np.asarray(rewired.mask) & ~left, counted(left)
     assert picked.sum() == int(0.4 * MASKS[1].sum() + 1e-3)
     best = np.sort(scores[~left])[::-1][: picked.sum()]
     np.testing.assert_allclose(np.sort(scores[picked])[::-1], best, rtol=1e-3)

@@ -1,4 +1,4 @@
-"""ProbMask's projection, samples and schedule against brute force, statistics and differences."""
+"""ProbMask's projection, samples and schedule: brute force, statistics, finite differences."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ POINTS = hnp.arrays(
     N,
     elements=st.one_of(
         st.integers(-4, 8).map(lambda n: np.float32(n / 4)),
-        # XLA takes subnormal numbers for 0.
+        # XLA treats subnormal numbers as 0.
         st.floats(-1, 2, width=32, allow_subnormal=False),
     ),
 )
@@ -59,7 +59,7 @@ def one_array(values: dict[str, jax.Array]) -> np.ndarray:
 
 
 def by_active_sets(point: np.ndarray, budget: float) -> np.ndarray:
-    """The nearest of all points that keep the conditions of some set of active bounds."""
+    """The nearest feasible point over all sets of active bounds."""
     point = point.astype(np.float64)
     best, smallest = None, np.inf
     for kinds in itertools.product((0.0, 1.0, None), repeat=len(point)):
@@ -80,8 +80,8 @@ def by_active_sets(point: np.ndarray, budget: float) -> np.ndarray:
 @few
 @given(POINTS, BUDGETS)
 def test_projection_is_the_nearest_feasible_point(point: np.ndarray, budget: float) -> None:
-    found = one_array(jitted(two_arrays(point), budget))
-    np.testing.assert_allclose(found, by_active_sets(point, budget), atol=2e-6)
+    projected = one_array(jitted(two_arrays(point), budget))
+    np.testing.assert_allclose(projected, by_active_sets(point, budget), atol=2e-6)
 
 
 def test_projection_agrees_with_a_solver() -> None:
@@ -96,8 +96,8 @@ def test_projection_agrees_with_a_solver() -> None:
             constraints={"type": "ineq", "fun": lambda s, b=budget: b - s.sum()},
             options={"ftol": 1e-14},
         )
-        found = one_array(jitted(two_arrays(np.float32(point)), budget))
-        np.testing.assert_allclose(found, solved.x, atol=1e-5)
+        projected = one_array(jitted(two_arrays(np.float32(point)), budget))
+        np.testing.assert_allclose(projected, solved.x, atol=1e-5)
 
 
 @few
@@ -117,12 +117,14 @@ def test_budget_of_a_large_network_is_met(density: float) -> None:
     rng = np.random.default_rng(1)
     values = {str(i): jnp.asarray(rng.beta(0.1, 1, (300, 500)), jnp.float32) + 0.3 for i in "ab"}
     budget = density * num_probabilities(values)
-    found = jitted(values, budget)
+    projected = jitted(values, budget)
     expected = min(budget, np.clip(one_array(values), 0, 1).sum())
-    assert one_array(found).sum() == pytest.approx(expected, rel=1e-5)
-    assert 1 - float(mask_sparsity(found)) == pytest.approx(expected / 300_000, abs=1e-5)
-    by_layer = layer_sparsity(found)
-    assert np.mean(list(by_layer.values())) == pytest.approx(float(mask_sparsity(found)), abs=1e-5)
+    assert one_array(projected).sum() == pytest.approx(expected, rel=1e-5)
+    assert 1 - float(mask_sparsity(projected)) == pytest.approx(expected / 300_000, abs=1e-5)
+    by_layer = layer_sparsity(projected)
+    assert np.mean(list(by_layer.values())) == pytest.approx(
+        float(mask_sparsity(projected)), abs=1e-5
+    )
 
 
 def test_projection_is_the_same_under_vmap() -> None:
@@ -145,10 +147,10 @@ def test_samples_are_open_as_often_as_their_probability() -> None:
         probability = np.asarray(values)
         margin = 4 * np.sqrt(probability * (1 - probability) / draws) + 1e-7
         assert set(np.unique(drawn[path])) == {0.0, 1.0}
-        for found in (drawn[path], soft[path], sharp[path]):
-            share = np.mean(np.asarray(found) > 0.5, axis=0)
+        for sample in (drawn[path], soft[path], sharp[path]):
+            share = np.mean(np.asarray(sample) > 0.5, axis=0)
             assert (abs(share - probability) <= margin).all()
-        # Nearly 0 or 1, so that the mean itself is near; at temperature 1 it is not.
+        # Sharp samples are nearly 0 or 1, so their mean is close too; at temperature 1 it is not.
         assert (abs(np.mean(sharp[path], axis=0) - probability) <= 0.01).all()
     assert np.mean(soft["a"][:, 1]) > 0.06
 
@@ -172,9 +174,9 @@ def test_gradient_of_a_sample_against_differences(temperature: float) -> None:
 
     step = 1e-3
     expected = (sample(s + step) - sample(s - step)) / (2 * step)
-    found = jax.grad(lambda s: jnp.sum(sample(s)))(s)
+    gradient = jax.grad(lambda s: jnp.sum(sample(s)))(s)
     assert np.ptp(expected) > 0.5
-    np.testing.assert_allclose(found, expected, rtol=0.02, atol=2e-3)
+    np.testing.assert_allclose(gradient, expected, rtol=0.02, atol=2e-3)
 
 
 def test_certain_and_nearly_certain_weights() -> None:
@@ -190,12 +192,12 @@ def test_certain_and_nearly_certain_weights() -> None:
 
 def test_likely_masks_are_the_largest_of_all_arrays() -> None:
     s = {"a": jnp.array([[0.9, 0.1], [0.4, 0.0]]), "b": jnp.array([0.35, 1.0])}
-    found = jax.jit(likely_masks)(s)
+    masks = jax.jit(likely_masks)(s)
     # The sum is 2.75, so 3 stay open.
     chex.assert_trees_all_equal(
-        found, {"a": jnp.array([[1.0, 0.0], [1.0, 0.0]]), "b": jnp.array([0.0, 1.0])}
+        masks, {"a": jnp.array([[1.0, 0.0], [1.0, 0.0]]), "b": jnp.array([0.0, 1.0])}
     )
-    chex.assert_trees_all_equal(likely_masks(found), found)
+    chex.assert_trees_all_equal(likely_masks(masks), masks)
 
 
 @few
@@ -203,15 +205,15 @@ def test_likely_masks_are_the_largest_of_all_arrays() -> None:
 def test_density_falls_from_one(density: float, one: float, other: float, unit: float) -> None:
     start, end = sorted((one * unit, other * unit))
     ways = np.linspace(0, unit, 101)
-    found = np.asarray(schedule(ways, density, start, end))
-    assert (np.diff(found) <= 1e-6).all()
+    shares = np.asarray(schedule(ways, density, start, end))
+    assert (np.diff(shares) <= 1e-6).all()
     # Away from rounding of the progress to float32.
-    assert found[ways < start - 1e-4 * unit] == pytest.approx(1.0, abs=1e-6)
-    assert found[ways > end + 1e-4 * unit] == pytest.approx(density, abs=1e-6)
+    assert shares[ways < start - 1e-4 * unit] == pytest.approx(1.0, abs=1e-6)
+    assert shares[ways > end + 1e-4 * unit] == pytest.approx(density, abs=1e-6)
 
 
 def test_density_between() -> None:
-    # Half way the cube of a half is left.
+    # Halfway, the cube of a half is left.
     assert float(density_at(5, 0.2, 2, 8)) == pytest.approx(0.2 + 0.8 / 8)
     assert [float(density_at(e, 0.2, 3, 3)) for e in (2, 3)] == pytest.approx([1.0, 0.2])
 
@@ -232,7 +234,7 @@ def test_masks_by_path_and_an_optimizer_for_each_part() -> None:
         grads = jax.tree.map(lambda leaf: jnp.full(leaf.shape, 10.0), params)
         updates, state = tx.update(grads, state, params)
         moves.append(updates)
-    # 14 gradients of 10 are shortened to a norm of 3; Adam's step is its rate.
+    # 14 gradients of 10 are scaled down to a norm of 3; Adam's step equals its learning rate.
     np.testing.assert_allclose(moves[0].weights["dense"]["bias"], -3 / np.sqrt(14), rtol=1e-5)
     rates = [-float(move.probabilities["dense/kernel"][0, 0]) for move in moves]
     assert rates == pytest.approx([0.1, 0.05, 0.0], abs=1e-6)

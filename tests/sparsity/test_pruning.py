@@ -27,7 +27,7 @@ SIZES = (96, 32)
 
 
 def gradient(params: Any, step: jax.Array) -> Any:
-    """That of a quadratic loss whose minimum moves."""
+    """The gradient of a quadratic loss whose minimum moves."""
     return jax.tree.map(
         lambda p: p - 0.3 * jnp.cos(step + jnp.arange(p.size)).reshape(p.shape), params
     )
@@ -69,7 +69,7 @@ def test_cubic_pruning_follows_its_schedule_and_ends_exactly(build: Callable) ->
     for name in PARAMS:
         kernel, mask = params[name]["kernel"], masks[name]["kernel"]
         assert (np.asarray(kernel)[~np.asarray(mask)] == 0).all()
-        # What is gone stays away.
+        # Pruned connections never return.
         assert (~mask[:-1] & mask[1:]).sum() == 0
 
 
@@ -80,7 +80,7 @@ def test_magnitude_pruning_keeps_the_largest() -> None:
     for name in PARAMS:
         before = np.abs(np.asarray(params[name]["kernel"]))[6]
         kept = np.asarray(masks[name]["kernel"])[6]
-        # The weights of step 7 are cut already; those that are left are above what was cut before.
+        # The weights of step 7 are already pruned; the remaining ones exceed those pruned before.
         dense = np.abs(np.asarray(params[name]["kernel"]))[5]
         threshold = np.sort(dense.ravel())[-kept.sum()]
         assert (before[kept] > threshold - 0.03).all()
@@ -92,7 +92,7 @@ def test_global_pruning_ranks_the_layers_together() -> None:
     together = sparsity.magnitude(0.5, schedule=schedule, distribution="uniform", scope="global")
     assert actives(train(layered, 1)[1])[0].tolist() == [48, 16]
     first, second = actives(train(together, 1)[1])[0]
-    # The weights of the second layer are a ninth as large.
+    # The weights of the second layer are smaller by a factor of nine.
     assert first + second == 64 and second < 8
 
 
@@ -182,7 +182,7 @@ def test_snip_and_grasp_over_all_layers() -> None:
     for name, score in zip(("first", "second"), scores, strict=True):
         np.testing.assert_array_equal(masks[name]["kernel"], score >= threshold)
         assert masks[name]["bias"].all()
-    # GraSP: those are kept whose removal would lower the norm of the gradient most (first order).
+    # GraSP keeps the weights whose removal would reduce the gradient norm most, to first order.
     masks = sparsity.grasp_masks(loss, PARAMS, counts)
 
     def flow(params: Any) -> jax.Array:
@@ -200,16 +200,19 @@ def test_snip_and_grasp_over_all_layers() -> None:
     ("make", "message"),
     [
         (lambda: sparsity.polynomial(10, 10), "starts at step 10 and ends at 10"),
-        (lambda: sparsity.polynomial(-1, 10), "it must start at 0 or later"),
+        (lambda: sparsity.polynomial(-1, 10), "choose a start of at least 0"),
         (lambda: sparsity.one_shot(0), "step=0"),
         (lambda: sparsity.magnitude(0.1, schedule=3), "schedule=3 is not a schedule"),
         (
             lambda: sparsity.magnitude(
                 0.1, schedule=sparsity.polynomial(0, 9), grow=sparsity.grow.random
             ),
-            "the number of connections stays",
+            "with a grow rule the number of connections is constant",
         ),
-        (lambda: sparsity.rigl(0.1, scope="global"), "scope='global' is for pruning"),
+        (
+            lambda: sparsity.rigl(0.1, scope="global"),
+            "scope='global' works only for unstructured pruning",
+        ),
         (lambda: sparsity.rigl(0.1, scope="all"), "scope='all'"),
     ],
 )

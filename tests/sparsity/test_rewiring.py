@@ -1,4 +1,4 @@
-"""The same rule, the same key: the same topology as that of masks."""
+"""The same rules with the same key change connections as they change masks."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ ALL = [*itertools.product(DROP, GROW), (drop.magnitude, grow.switched(grow.simil
 
 
 def changes(drop_rule: DropRule, grow_rule: GrowRule) -> Callable:
-    """Masks, and new ones among them, by both forms; ``(seed, fraction) -> dict``."""
+    """Changes a layer in both forms: ``(key, fraction) -> (masks, positions before, change)``."""
 
     @jax.jit
     def both(key, fraction):
         key_mask, key_weight, key_scores, key = jax.random.split(key, 4)
         mask = random_mask(key_mask, SHAPE, COUNT)
-        # Few values, so that many tie, and some weights are 0.
+        # Few values, so that many are tied and some weights are 0.
         weight = jnp.where(mask, jnp.round(2 * jax.random.normal(key_weight, SHAPE)) / 2, 0.0)
         scores = jnp.round(8 * jax.random.uniform(key_scores, SHAPE)) / 8 - 0.5
-        given = {"search": jnp.ones((), bool), "number": 0}
-        layer = Layer(weight, mask, similarity=scores, gradient=scores, **given)
+        constants = {"search": jnp.ones((), bool), "number": 0}
+        layer = Layer(weight, mask, similarity=scores, gradient=scores, **constants)
         dense = rewire(layer, drop_rule, grow_rule, fraction, key)
         again = jax.random.clone(key)
 
@@ -48,24 +48,24 @@ def changes(drop_rule: DropRule, grow_rule: GrowRule) -> Callable:
             weight.reshape(-1)[flat],
             jnp.ones(COUNT, bool),
             similarity=scores.reshape(-1)[flat],
-            **given,
+            **constants,
         )
         args = (old, small, drop_rule, grow_rule, fraction, again)
         ranked = dict.fromkeys(("similarity", "gradient"), lambda rows: scores[rows])
-        found = rewire_connections(*args, ranked)
-        return dense, flat, found
+        change = rewire_connections(*args, ranked)
+        return dense, flat, change
 
     return both
 
 
 def check(both: Callable, seed: int, fraction: float) -> None:
-    dense, before, found = both(jax.random.key(seed), fraction)
-    after = np.asarray(found.connections.rows * SHAPE[1] + found.connections.columns)
+    dense, before, change = both(jax.random.key(seed), fraction)
+    after = np.asarray(change.connections.rows * SHAPE[1] + change.connections.columns)
     np.testing.assert_array_equal(after, np.flatnonzero(dense.mask))
-    np.testing.assert_array_equal(~np.asarray(found.kept), np.asarray(dense.new).ravel()[after])
-    assert int(found.connections.grown) == dense.new.sum()
-    kept = np.asarray(found.kept)
-    np.testing.assert_array_equal(np.asarray(before)[np.asarray(found.source)][kept], after[kept])
+    np.testing.assert_array_equal(~np.asarray(change.kept), np.asarray(dense.new).ravel()[after])
+    assert int(change.connections.grown) == dense.new.sum()
+    kept = np.asarray(change.kept)
+    np.testing.assert_array_equal(np.asarray(before)[np.asarray(change.source)][kept], after[kept])
 
 
 @pytest.mark.parametrize("rules", ORDINARY, ids=lambda rules: "-".join(r.__name__ for r in rules))
@@ -90,13 +90,13 @@ def test_the_same_topology_by_every_pair_of_rules(rules: tuple) -> None:
 
 def test_the_first_connections_are_those_of_a_mask() -> None:
     key = jax.random.key(3)
-    found = draw_connections(key, COUNT, SHAPE)
+    connections = draw_connections(key, COUNT, SHAPE)
     rows, columns = np.nonzero(random_mask(jax.random.clone(key), SHAPE, COUNT))
-    chex.assert_trees_all_equal((found.rows, found.columns), (rows, columns))
+    chex.assert_trees_all_equal((connections.rows, connections.columns), (rows, columns))
 
 
 def test_first_connections_of_a_large_layer() -> None:
-    found = draw_connections(jax.random.key(0), 500, (3000, 2000))
-    flat = np.asarray(found.rows) * 2000 + np.asarray(found.columns)
+    connections = draw_connections(jax.random.key(0), 500, (3000, 2000))
+    flat = np.asarray(connections.rows) * 2000 + np.asarray(connections.columns)
     assert len(flat) == 500
     assert (np.diff(flat) > 0).all()

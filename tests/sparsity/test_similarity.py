@@ -1,4 +1,4 @@
-"""Similarities of neurons against NumPy, pair by pair."""
+"""Similarities of neurons, compared with NumPy pair by pair."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def activations() -> tuple[np.ndarray, np.ndarray]:
 def test_equals_numpy_pair_by_pair(name: str, activations) -> None:
     before, after = activations
     measure = jax.jit(MEASURES[name])
-    found = measure(jnp.asarray(before, jnp.float32), jnp.asarray(after, jnp.float32))
+    similarities = measure(jnp.asarray(before, jnp.float32), jnp.asarray(after, jnp.float32))
     expected = [[of_pair(name, p, q) for q in after.T] for p in before.T]
-    assert found.shape == (IN, OUT)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert similarities.shape == (IN, OUT)
+    np.testing.assert_allclose(similarities, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
@@ -47,8 +47,12 @@ def test_ranges(scale: float) -> None:
     rng = np.random.default_rng(1)
     before = jnp.asarray(scale * rng.normal(size=(N, IN)), jnp.float32)
     for name in ("cosine", "euclidean"):
-        found = MEASURES[name](before, before)
-        assert np.isfinite(found).all() and (found >= 0).all() and (found <= 1 + 1e-6).all()
+        similarities = MEASURES[name](before, before)
+        assert (
+            np.isfinite(similarities).all()
+            and (similarities >= 0).all()
+            and (similarities <= 1 + 1e-6).all()
+        )
     # A neuron is most similar to itself.
     assert (np.argmax(similarity.cosine(before, before), axis=1) == np.arange(IN)).all()
 
@@ -67,14 +71,14 @@ def test_cosine_ignores_scale_and_sign_and_hebb_does_not(activations) -> None:
 @pytest.mark.parametrize("name", MEASURES)
 def test_silent_neurons_give_finite_values(name: str) -> None:
     silent = jnp.zeros((N, 2))
-    found = MEASURES[name](silent, jnp.ones((N, 3)))
+    similarities = MEASURES[name](silent, jnp.ones((N, 3)))
     expected = 1 / (1 + np.sqrt(N)) if name == "euclidean" else 0.0
-    np.testing.assert_allclose(found, np.full((2, 3), expected), rtol=1e-5)
+    np.testing.assert_allclose(similarities, np.full((2, 3), expected), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_sums_over_chunks_of_rows_add_up(name: str, activations) -> None:
     before, after = (jnp.asarray(a, jnp.float32) for a in activations)
     chunks = (similarity.moments(before[rows], after[rows]) for rows in (slice(4), slice(4, N)))
-    found = similarity.SIMILARITIES[name](jax.tree.map(jnp.add, *chunks))
-    np.testing.assert_allclose(found, MEASURES[name](before, after), rtol=1e-4, atol=1e-5)
+    similarities = similarity.SIMILARITIES[name](jax.tree.map(jnp.add, *chunks))
+    np.testing.assert_allclose(similarities, MEASURES[name](before, after), rtol=1e-4, atol=1e-5)

@@ -76,9 +76,9 @@ def test_a_sparse_cnn_learns_digits_and_nothing_from_shuffled_labels() -> None:
         hits = model.apply(params, x_test).argmax(-1) == y_test
         return hits.mean(), sparsity.sparsity(state.masks), moved
 
-    found, share, moved = accuracy(y)
+    learned, share, moved = accuracy(y)
     assert float(share) == pytest.approx(0.8, abs=0.002)
     assert all(int(layer["kernel"]) > 0 for layer in moved["params"].values())
     shuffled, _, _ = accuracy(jnp.asarray(rng.permutation(y)))
-    assert float(found) > 0.85
+    assert float(learned) > 0.85
     assert float(shuffled) < 0.25

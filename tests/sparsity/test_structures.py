@@ -1,4 +1,4 @@
-"""Structures: exact counts in every group, whole units, ties by position, for all rules."""
+"""Structures: exact counts per group, complete units and ties by position, for all rules."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ GROW = (grow.random, grow.gradient, grow.similar)
 
 
 def by_units(mask: np.ndarray, structure: Structure) -> np.ndarray:
-    """The entries of each unit, ``(G, U, E)``, cut without the code under test."""
+    """The entries of each unit, ``(G, U, E)``, computed without the code under test."""
     rows, columns = mask.shape
     return {
         "unstructured": lambda: mask.reshape(1, -1, 1),
@@ -140,7 +140,7 @@ def test_lowest_and_highest_are_those_of_a_stable_sort(groups, units, kind, coun
 
 
 @pytest.mark.parametrize("name", list(STRUCTURES))
-def test_a_vmapped_change_is_each_change(name: str) -> None:
+def test_a_vmapped_change_equals_single_changes(name: str) -> None:
     structure = STRUCTURES[name]
     masks = jnp.stack([jnp.asarray(start(structure, 0.4, seed)) for seed in range(3)])
     gradients = jax.random.normal(jax.random.key(1), (3, *SHAPE))
@@ -159,7 +159,7 @@ def test_a_vmapped_change_is_each_change(name: str) -> None:
 
 
 def test_bfloat16_weights_and_convolutions() -> None:
-    """A kernel of 3 x 3 positions: N:M along the channels that come in, counts per position."""
+    """A kernel of 3 x 3 positions: N:M along the input channels, counts per position."""
     params = {"conv": jax.random.normal(jax.random.key(0), (3, 3, 8, 5), jnp.bfloat16)}
     recipe = sparsity.rigl(structure=n_of_m(2, 4), every=1)
     mask = recipe.initial_masks(jax.random.key(1), params)["conv"]
@@ -171,11 +171,11 @@ def test_bfloat16_weights_and_convolutions() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: n_of_m(5, 4), r"n_of_m\(5, 4\): n must be at most m"),
+        (lambda: n_of_m(5, 4), r"n_of_m\(5, 4\): n=5 is larger than m=4"),
         (lambda: n_of_m(0, 4), "n=0"),
         (lambda: block(0, 4), "height=0"),
-        (lambda: sparsity.static(0.5, structure=n_of_m(2, 4)), "has a density of its own"),
-        (lambda: sparsity.static(structure=block(2, 2)), "give one of the two"),
+        (lambda: sparsity.static(0.5, structure=n_of_m(2, 4)), "determines the density"),
+        (lambda: sparsity.static(structure=block(2, 2)), "give exactly one of the two"),
     ],
 )
 def test_mistakes_in_a_structure(make: Callable[[], object], message: str) -> None:
@@ -188,7 +188,7 @@ def test_mistakes_in_a_structure(make: Callable[[], object], message: str) -> No
     [
         (n_of_m(2, 5), r"dense/kernel: n_of_m\(2, 5\) does not fit .*\(12, 8\), as 5 does not"),
         (block(3, 3), r"dense/kernel: block\(3, 3\) does not fit .* as 3 does not divide 8"),
-        (channel(2), r"dense/kernel: channel\(axis=2\) .* has no such axis"),
+        (channel(2), r"dense/kernel: channel\(axis=2\) .* choose an axis from -2 to 1"),
     ],
 )
 def test_layers_that_do_not_fit(structure: Structure, message: str) -> None:

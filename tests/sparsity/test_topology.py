@@ -1,4 +1,4 @@
-"""Every drop rule with every grow rule: exact numbers, and the connections the rule says."""
+"""Every drop rule with every grow rule: exact counts, and the connections that the rules rank."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def cases() -> tuple[Layer, np.ndarray]:
                     for name, shape in shapes.items()
                 }
                 values["similarity"] = np.abs(values["similarity"])
-                # Broadcast, so that layers stack; the rules take any of these shapes.
+                # Broadcast, so that layers can be stacked; rules accept any of these shapes.
                 values["importance"] = np.broadcast_to(np.abs(values["importance"]), (IN, OUT))
                 values["weight"] = np.where(mask, values["weight"], 0)
                 layers.append(Layer(mask=mask, search=np.array(rng.random() < 0.5), **values))
@@ -73,7 +73,7 @@ def keys(seed: int) -> jax.Array:
 
 @functools.cache
 def dropped_by(name: str) -> np.ndarray:
-    """What a drop rule takes away in every case."""
+    """The connections that a drop rule removes in every case."""
     rule = functools.partial(topology.choose_dropped, DROP[name])
     return np.asarray(jax.jit(jax.vmap(rule))(LAYERS, FRACTIONS, keys(1)))
 
@@ -82,10 +82,10 @@ def dropped_by(name: str) -> np.ndarray:
 def rewiring(name: str) -> Callable:
     """``(layers, dropped, keys) -> Rewired`` with a grow rule, for stacked layers."""
 
-    def one(layer: Layer, dropped: jax.Array, key: jax.Array) -> topology.Rewired:
+    def change(layer: Layer, dropped: jax.Array, key: jax.Array) -> topology.Rewired:
         return topology.rewire(layer, lambda *_: dropped, GROW[name], jnp.float32(0), key)
 
-    return jax.jit(jax.vmap(one))
+    return jax.jit(jax.vmap(change))
 
 
 @pytest.mark.parametrize("drop_name", DROP)
@@ -147,15 +147,15 @@ def test_number_to_drop_is_free_of_rounding_errors() -> None:
     tenths = jnp.arange(11) / jnp.float32(10)
     for active in (10, 100, 1000):
         mask = jnp.ones(active, bool)
-        found = jax.vmap(lambda f, mask=mask: topology.number_to_drop(mask, f))(tenths)
-        np.testing.assert_array_equal(found, np.arange(11) * active // 10)
+        numbers = jax.vmap(lambda f, mask=mask: topology.number_to_drop(mask, f))(tenths)
+        np.testing.assert_array_equal(numbers, np.arange(11) * active // 10)
 
 
 def test_per_sign_without_importance_looks_at_weights_alone() -> None:
     layer = case(int(np.flatnonzero(LAYERS.mask.sum((1, 2)) == 15)[2]))._replace(importance=None)
-    found = jax.jit(drop.per_sign)(layer, jnp.float32(0.5), jax.random.key(0))
+    scores = jax.jit(drop.per_sign)(layer, jnp.float32(0.5), jax.random.key(0))
     expected = set_drop(layer._replace(importance=np.ones((IN, OUT), np.float32)), 0.5)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(scores, expected)
 
 
 def neurons_in_order(layer: Layer, dropped: np.ndarray, axis: int) -> np.ndarray:
@@ -187,11 +187,11 @@ GROW_REFERENCE = {
 @pytest.mark.parametrize("drop_name", ["magnitude", "random"])
 def test_grown_are_those_the_rule_says(name: str, drop_name: str) -> None:
     dropped = dropped_by(drop_name)
-    found = rewiring(name)(LAYERS, dropped, keys(3)).mask
+    masks = rewiring(name)(LAYERS, dropped, keys(3)).mask
     for i in range(CASES):
         layer = case(i)
         expected = (layer.mask & ~dropped[i]) | GROW_REFERENCE[name](layer, dropped[i])
-        np.testing.assert_array_equal(found[i], expected, err_msg=f"case {i}")
+        np.testing.assert_array_equal(masks[i], expected, err_msg=f"case {i}")
 
 
 @pytest.mark.parametrize("name", ["important_inputs", "important_outputs"])
@@ -201,12 +201,12 @@ def test_many_neurons_are_sorted_to_the_same_order(name: str, monkeypatch) -> No
         layer = case(number)
         if name == "important_outputs":
             layer = layer._replace(importance=layer.importance[:OUT].T)
-        found = []
+        choices = []
         for most in (OUT - 1, IN):
             monkeypatch.setattr(grow, "COMPARED", most)
-            found.append(getattr(grow, name)(layer, dropped[number], jax.random.key(0)))
-        chex.assert_trees_all_equal(*found)
-        assert found[0].sum() == dropped[number].sum() > 4
+            choices.append(getattr(grow, name)(layer, dropped[number], jax.random.key(0)))
+        chex.assert_trees_all_equal(*choices)
+        assert choices[0].sum() == dropped[number].sum() > 4
 
 
 @pytest.mark.parametrize(("name", "sign"), [("similar_or_random", 1), ("dissimilar_or_random", -1)])
@@ -226,7 +226,7 @@ def test_rejected_similar_connections_are_replaced_at_random(name: str, sign: in
         anywhere = int((~certain).sum())
         if 0 < rejected < anywhere:
             rejections += 1
-            # Not the rejected ones once more: elsewhere, and elsewhere in every draw.
+            # Not the rejected connections, but others, which differ between draws.
             assert len({mask[i].tobytes() for mask in draws}) > 1
     assert rejections > 5
 
@@ -235,9 +235,9 @@ def test_switched_follows_search() -> None:
     dropped = dropped_by("magnitude")
     by_gradient = np.asarray(rewiring("gradient")(LAYERS, dropped, keys(4)).mask)
     at_random = np.asarray(rewiring("random")(LAYERS, dropped, keys(4)).mask)
-    found = np.asarray(rewiring("switched")(LAYERS, dropped, keys(4)).mask)
+    masks = np.asarray(rewiring("switched")(LAYERS, dropped, keys(4)).mask)
     expected = np.where(LAYERS.search[:, None, None], by_gradient, at_random)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(masks, expected)
     assert (by_gradient != at_random).any()
 
 
@@ -277,14 +277,14 @@ def test_order_of_neurons_does_not_matter_to_drop(name: str) -> None:
     rule = jax.jit(jax.vmap(functools.partial(topology.choose_dropped, DROP[name])))
     if name == "per_sign":
         layers = layers._replace(importance=np.ones((CASES, IN, OUT), np.float32))
-    found = np.asarray(rule(layers, FRACTIONS, keys(7)))
+    choices = np.asarray(rule(layers, FRACTIONS, keys(7)))
     moved = jax.tree.map(lambda leaf: permuted(leaf, ROWS, COLUMNS), layers)
-    np.testing.assert_array_equal(rule(moved, FRACTIONS, keys(7)), permuted(found, ROWS, COLUMNS))
+    np.testing.assert_array_equal(rule(moved, FRACTIONS, keys(7)), permuted(choices, ROWS, COLUMNS))
 
 
 @pytest.mark.parametrize("name", sorted(GROW_REFERENCE))
 def test_order_of_neurons_does_not_matter_to_grow(name: str) -> None:
-    # Within the last neuron that gets connections, position decides.
+    # In the last neuron that gets connections, ties are broken by position.
     rows = np.arange(IN) if name == "important_outputs" else ROWS
     columns = np.arange(OUT) if name == "important_inputs" else COLUMNS
     layers = untied(LAYERS)
@@ -294,10 +294,10 @@ def test_order_of_neurons_does_not_matter_to_grow(name: str) -> None:
         )
         layers = layers._replace(importance=importance)
     dropped = dropped_by("random")
-    found = np.asarray(rewiring(name)(layers, dropped, keys(8)).mask)
+    masks = np.asarray(rewiring(name)(layers, dropped, keys(8)).mask)
     moved = jax.tree.map(lambda leaf: permuted(leaf, rows, columns), layers)
     again = rewiring(name)(moved, permuted(dropped, rows, columns), keys(8)).mask
-    np.testing.assert_array_equal(again, permuted(found, rows, columns))
+    np.testing.assert_array_equal(again, permuted(masks, rows, columns))
 
 
 @pytest.mark.parametrize(
@@ -305,14 +305,14 @@ def test_order_of_neurons_does_not_matter_to_grow(name: str) -> None:
     [("magnitude", "gradient"), ("per_sign", "random"), ("random", "similar_or_random")],
 )
 def test_rewire_alone_equals_rewire_in_a_batch(drop_name: str, grow_name: str) -> None:
-    def one(layer: Layer, fraction: jax.Array, key: jax.Array) -> topology.Rewired:
+    def change(layer: Layer, fraction: jax.Array, key: jax.Array) -> topology.Rewired:
         return topology.rewire(layer, DROP[drop_name], GROW[grow_name], fraction, key)
 
-    alone = jax.jit(one)
-    together = jax.jit(jax.vmap(one))(LAYERS, FRACTIONS, keys(9))
+    alone = jax.jit(change)
+    together = jax.jit(jax.vmap(change))(LAYERS, FRACTIONS, keys(9))
     for i in range(0, CASES, 7):
-        found = alone(case(i), FRACTIONS[i], keys(9)[i])
-        chex.assert_trees_all_equal(found, jax.tree.map(lambda leaf, i=i: leaf[i], together))
+        result = alone(case(i), FRACTIONS[i], keys(9)[i])
+        chex.assert_trees_all_equal(result, jax.tree.map(lambda leaf, i=i: leaf[i], together))
     assert alone._cache_size() == 1  # Fractions and masks are traced.
 
 
@@ -322,10 +322,10 @@ def test_convolution_kernels_are_rewired(key: jax.Array) -> None:
     mask = jax.random.bernoulli(key_mask, 0.3, shape)
     weight = jnp.where(mask, jax.random.normal(key_weight, shape), 0)
     layer = Layer(weight, mask, gradient=jnp.arange(72.0).reshape(shape))
-    found = jax.jit(
+    rewired = jax.jit(
         lambda layer, key: topology.rewire(layer, drop.magnitude, grow.gradient, 0.5, key)
     )(layer, key_rewire)
-    assert found.mask.shape == shape and int(found.mask.sum()) == int(mask.sum())
+    assert rewired.mask.shape == shape and int(rewired.mask.sum()) == int(mask.sum())
 
 
 PARAMS = {
@@ -335,10 +335,10 @@ PARAMS = {
 FULL = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), PARAMS)
 
 
-def change(grow_rule: topology.GrowRule | None, **given: Any) -> topology.Changed:
-    """Half of the connections of every layer go, at random."""
+def change(grow_rule: topology.GrowRule | None, **fields: Any) -> topology.Changed:
+    """Drops a random half of the connections of every layer."""
     recipe = sparsity.Recipe(density=1.0, drop=drop.random, grow=grow_rule, fraction=0.5)
-    layers = topology.layers_of(PARAMS, FULL, **given)
+    layers = topology.layers_of(PARAMS, FULL, **fields)
     return recipe.change(PARAMS, FULL, layers, jax.random.key(0))
 
 
@@ -361,11 +361,11 @@ def test_rules_see_the_number_of_their_layer_and_the_state() -> None:
     def rule(layer: Layer, dropped: jax.Array, key: jax.Array) -> jax.Array:
         del key
         seen.append((layer.number, float(layer.weight.max()), layer.state))
-        # The first layer alone grows again.
+        # Only the first layer grows.
         return dropped & (layer.number == 0)
 
     changed = change(rule, state="of the method")
-    # In the order of the network, not of the words: layer_10 is the last one.
+    # In the order of the network, not in alphabetical order: layer_10 is the last one.
     assert sorted(seen) == [(i, 1.0 + i, "of the method") for i in range(11)]
     counts = [int(layer["kernel"].sum()) for layer in changed.masks.values()]
     assert sorted(counts) == [6] * 10 + [12]
@@ -385,11 +385,13 @@ RETURNED = {
 
 @pytest.mark.parametrize("dropping", RETURNED)
 def test_whatever_rules_return_the_number_of_connections_stays(dropping: str) -> None:
-    def one(layer: Layer, fraction: jax.Array, key: jax.Array, *returned: jax.Array) -> jax.Array:
+    def change(
+        layer: Layer, fraction: jax.Array, key: jax.Array, *returned: jax.Array
+    ) -> jax.Array:
         rules = (lambda *_, picks=picks: picks for picks in returned)
         return topology.rewire(layer, *rules, fraction, key).mask
 
-    changed = jax.jit(jax.vmap(one))
+    changed = jax.jit(jax.vmap(change))
     for growing in RETURNED.values():
         mask = changed(LAYERS, FRACTIONS, keys(10), RETURNED[dropping], growing)
         np.testing.assert_array_equal(mask.sum((1, 2)), LAYERS.mask.sum((1, 2)))
@@ -408,8 +410,8 @@ def test_what_a_choice_has_too_many_or_too_few_goes_by_position() -> None:
 
     assert grown((0, 1), (0, 3), (1, 0), (1, 3)) == [(0, 3), (1, 0)]  # (0, 1) is there.
     assert grown((1, 3)) == [(0, 0), (1, 3)]
-    found = topology.choose_dropped(lambda *_: ~layer.mask, layer, 0.5, None)
-    assert not found.any()
+    dropped = topology.choose_dropped(lambda *_: ~layer.mask, layer, 0.5, None)
+    assert not dropped.any()
 
 
 @pytest.mark.parametrize(

@@ -228,9 +228,9 @@ def test_methods_that_ignore_the_loss_refuse_the_task(my_tasks: ModuleType) -> N
     neural = neural_network(hidden=(4,))
     x, y = table(100)
     for method, task, message in (
-        (fisher_score(), smoothed(), "fisher_score trains nothing, so that the loss of the task"),
-        (dufs(), rows_apart(), "dufs has a loss of its own, so that the loss of the task"),
-        (wast(hidden=(4,)), rows_apart(), "derivative of the squared error .* reconstruction"),
+        (fisher_score(), smoothed(), "fisher_score trains nothing, so the loss of the task"),
+        (dufs(), rows_apart(), "dufs has a loss of its own, so the loss of the task"),
+        (wast(hidden=(4,)), rows_apart(), "derivative of the squared error .*'reconstruction'"),
         (neural._replace(loss=own_loss), my_tasks.quantile(0.9), "has a loss of its own"),
         (wast(), my_tasks.quantile(0.9), "not for quantile.*, which is like regression"),
     ):
@@ -388,7 +388,7 @@ def test_the_contract_tells_what_is_wrong(my_tasks: ModuleType) -> None:
         ({"loss": lambda o, y, w: absolute(o, y, w > 0)}, "a row of weight 2 is not two rows"),
         ({"loss": lambda o, y, w: jnp.sum(w * of_rows(o, y, w))}, "divide by the sum"),
         ({"loss": lambda o, y, w: absolute(o - o.mean(), y, w)}, "weight 0 change loss"),
-        ({"loss": lambda o, y, w: absolute(o - w @ o / w.sum(), y, w)}, "say coupled=True"),
+        ({"loss": lambda o, y, w: absolute(o - w @ o / w.sum(), y, w)}, "set coupled=True"),
         ({"loss": lambda o, y, w: absolute(jnp.round(o), y, w)}, "gradient of the loss is 0"),
         ({"loss": lambda o, y, w: absolute(o, y, w) / 0.0}, "loss is inf"),
         ({"metrics": lambda o, y, w: {"worst": jnp.max(jnp.abs(y - o))}}, "change worst"),

@@ -1,1 +1,1 @@
-"""Networks that are not of this package made sparse: accuracy, one-shot pruning, inference."""
+"""Studies of sparse training on standard networks: accuracy, one-shot pruning, inference."""

@@ -1,10 +1,10 @@
-"""Recipes of sparse training on three networks: accuracy against density.
+"""Accuracy against density of the recipes of sparse training, on several networks.
 
     python -m experiments.studies.sparsity.accuracy --network=lenet5 --out=reproduction/recipes.csv
 
-trains every recipe at every density with all seeds, appends a row for each to the table as soon as
-it is there, goes on with what is missing when it is given again, and draws the table's picture
-beside it.
+trains every recipe at every density with all seeds, appends each result to the table as soon as it
+is available, and saves a plot of the table next to it. If the table exists, only what is missing is
+trained.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ TITLES = {
     "transformer": "transformer, characters",
 }
 
-#: What makes a row; the others are its results.
+#: Columns that identify a row; the other columns are results.
 KEY = ["network", "recipe", "target", "seeds", "steps"]
 
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
-    flags.DEFINE_enum("network", None, NETWORKS, "Which network.")
-    flags.DEFINE_string("out", "reproduction/recipes.csv", "Table; its picture lies beside it.")
+    flags.DEFINE_enum("network", None, NETWORKS, "Network to train.")
+    flags.DEFINE_string("out", "reproduction/recipes.csv", "Table; the plot is saved next to it.")
     flags.DEFINE_list("densities", ["0.5", "0.2", "0.1", "0.05", "0.02"], "Shares of connections.")
-    flags.DEFINE_list("recipes", [], "Only these recipes; all by default.")
+    flags.DEFINE_list("recipes", [], "Recipes to train; all by default.")
     flags.DEFINE_integer("seeds", 3, "Number of seeds.", lower_bound=1)
-    flags.DEFINE_integer("steps", 0, "Steps of training; 0 takes those of the network.", 0)
+    flags.DEFINE_integer("steps", 0, "Training steps; 0 for the default of the network.", 0)
 
 
 def main() -> None:
-    """Runs what is missing in the table."""
+    """Trains what is missing in the table."""
     options = flags.FLAGS
     path = Path(options.out)
     chosen = problem(options.network)
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def picture(table: pd.DataFrame) -> Figure:
-    """Accuracy against density, a panel for each network, the dense network as a line."""
+    """Plots accuracy against density, one panel per network; a line marks the dense network."""
     networks = [name for name in NETWORKS if (table["network"] == name).any()]
     figure = Figure(figsize=(4.6 * len(networks), 4.4), layout="constrained")
     names = [name for name in dict.fromkeys(table["recipe"]) if name != "dense"]
@@ -81,11 +81,11 @@ def picture(table: pd.DataFrame) -> Figure:
     for axes, network in zip(panels, networks, strict=True):
         rows = table[table["network"] == network]
         for number, name in enumerate(names):
-            of_name = rows[rows["recipe"] == name].sort_values("density")
+            curve = rows[rows["recipe"] == name].sort_values("density")
             axes.errorbar(
-                of_name["density"],
-                of_name["accuracy"],
-                of_name["std"],
+                curve["density"],
+                curve["accuracy"],
+                curve["std"],
                 label=name,
                 color=f"C{number % 10}",
                 marker="osD^v<>pXP*"[number % 11],

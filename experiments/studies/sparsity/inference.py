@@ -1,9 +1,9 @@
-"""Milliseconds of pruned networks: dense, masked, and as ``fsjax.sparsity.compress`` makes them.
+"""Inference time of pruned networks: dense, masked, and after ``fsjax.sparsity.compress``.
 
     python -m experiments.studies.sparsity.inference --out=reproduction/inference.csv
 
-prunes a network of 1024 inputs, two layers of 1024 and ten outputs, and LeNet-5, by magnitude, and
-times one call with 1 row and with 128.
+prunes two networks by magnitude, one with two hidden layers of 1024 neurons and LeNet-5, and times
+calls with 1 row and with 128 rows.
 """
 
 from __future__ import annotations
@@ -41,21 +41,20 @@ NETWORKS: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
     "LeNet-5": (LeNet5(), (32, 32, 3)),
 }
 
-#: Calls of one network in a turn, so that its weights are in the caches: the dense and the masked
-#: network share theirs.
+#: Consecutive calls of one network, so that its weights are in the caches for all but the first.
 IN_A_ROW = 5
 
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
     flags.DEFINE_string("out", "reproduction/inference.csv", "Table.")
-    flags.DEFINE_list("networks", list(NETWORKS), "Only these networks.")
+    flags.DEFINE_list("networks", list(NETWORKS), "Networks to measure.")
     flags.DEFINE_list("densities", ["0.1", "0.05", "0.02", "0.01"], "Shares of connections.")
-    flags.DEFINE_float("seconds", 1.0, "Time for each measurement.", lower_bound=0.0)
+    flags.DEFINE_float("seconds", 1.0, "Seconds per measurement.", lower_bound=0.0)
 
 
 def main() -> None:
-    """Measures all, and writes the table."""
+    """Measures all networks and writes the table."""
     options = flags.FLAGS
     rows = []
     for name in options.networks:
@@ -72,7 +71,7 @@ def main() -> None:
 def measure(
     model: nn.Module, shape: tuple[int, ...], density: float, batch: int, seconds: float
 ) -> dict[str, float | int | str]:
-    """One row of the table, of the least of many calls that take turns."""
+    """One row of the table: the shortest times of many alternating calls."""
     inputs = jax.random.normal(jax.random.key(1), (batch, *shape))
     params = model.init(jax.random.key(0), inputs)
     recipe = sparsity.magnitude(density, schedule=sparsity.one_shot(1))
@@ -101,7 +100,7 @@ def measure(
 
 
 def milliseconds(calls: dict[str, Callable], seconds: float) -> dict[str, float]:
-    """The least time of each call; they take turns, so that a busy moment meets all."""
+    """The shortest time of each call; calls alternate, so that other load affects all of them."""
     for call in calls.values():
         jax.block_until_ready(call())
     least = dict.fromkeys(calls, np.inf)

@@ -1,4 +1,4 @@
-"""The networks that the recipes make sparse, in Flax Linen, and their data."""
+"""The networks of the studies, in Flax Linen, and their data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ResNet8(nn.Module):
     """A residual network of eight layers (He et al., 2016) with group normalisation.
 
     Attributes:
-      width: channels of the first stage; each stage has twice as many.
+      width: channels of the first stage; each further stage has twice as many.
     """
 
     width: int = 8
@@ -64,8 +64,8 @@ class Transformer(nn.Module):
     """A causal transformer of two blocks that predicts the next character.
 
     Attributes:
-      characters: number of different ones.
-      width: of the residual stream.
+      characters: number of different characters.
+      width: width of the residual stream.
     """
 
     characters: int
@@ -85,16 +85,16 @@ class Transformer(nn.Module):
 
 
 class Problem(NamedTuple):
-    """A network and its rows.
+    """A network, its data and the settings of its training.
 
     Attributes:
       model: returns scores ``(..., classes)``.
       train, test: inputs ``(N, ...)`` and classes ``(N, ...)``.
-      where: patterns of the parameters that are masked.
-      steps: of training.
+      where: path patterns of the parameters that are masked.
+      steps: number of training steps.
       every: steps between two changes of the connections.
-      batch: rows of a step.
-      learning_rate: of Adam, falling to 0 by a cosine.
+      batch: rows per step.
+      learning_rate: initial learning rate of Adam; it decays to 0 along a cosine.
     """
 
     model: nn.Module
@@ -108,7 +108,7 @@ class Problem(NamedTuple):
 
 
 def problem(name: str) -> Problem:
-    """The problem of this name: ``"mlp"``, ``"lenet5"``, ``"resnet8"`` or ``"transformer"``."""
+    """The problem called ``"mlp"``, ``"lenet5"``, ``"resnet8"`` or ``"transformer"``."""
     kernels: tuple[str, ...] = ("params/*/kernel",)
     if name == "transformer":
         train, test, characters = text()
@@ -124,7 +124,7 @@ def problem(name: str) -> Problem:
 def photos() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Training and test images of CIFAR-10, ``(N, 32, 32, 3)``, with their classes.
 
-    Where the data folder has the subset of 5,000 images, it is read.
+    If the data folder contains the subset of 5,000 images, the subset is used.
     """
     train, test = standardised("cifar10")
 
@@ -135,7 +135,7 @@ def photos() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarra
 
 
 def standardised(name: str) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Training and test rows of a data set, by one mean and one deviation, with their classes."""
+    """Training and test rows, standardised by one mean and one deviation, with their classes."""
     dataset = load(name)
     assert dataset.y is not None
     split = make_split(dataset, "official", seed=0, valid_fraction=0.0)
@@ -145,14 +145,14 @@ def standardised(name: str) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.nda
 
 
 def text(length: int = 64) -> tuple[Any, Any, int]:
-    """Characters of the descriptions that scikit-learn ships, and those that follow them.
+    """Rows of text from scikit-learn's data set descriptions, with the next characters as targets.
 
     Args:
-      length: of a row.
+      length: characters per row.
 
     Returns:
-      Training rows and test rows, the last tenth of the text, each ``(N, length)`` int32 twice;
-      and the number of different characters.
+      Training rows; test rows, from the last tenth of the text; and the number of different
+      characters. Rows are pairs of inputs and targets, each ``(N, length)`` int32.
     """
     folder = resources.files("sklearn.datasets.descr")
     files = sorted(path.name for path in folder.iterdir() if path.name.endswith(".rst"))
@@ -169,6 +169,6 @@ def text(length: int = 64) -> tuple[Any, Any, int]:
 
 
 def cross_entropy(scores: jax.Array, classes: jax.Array) -> jax.Array:
-    """The mean over rows and positions."""
+    """Mean cross-entropy over rows and positions."""
     chosen = jnp.take_along_axis(jax.nn.log_softmax(scores), classes[..., None], -1)
     return -chosen.mean()

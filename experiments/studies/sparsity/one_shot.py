@@ -1,10 +1,9 @@
-"""Pruning after training in one shot: SparseGPT's update beside magnitude.
+"""One-shot pruning after training: SparseGPT compared with magnitude pruning.
 
     python -m experiments.studies.sparsity.one_shot --out=reproduction/one_shot.csv
 
-trains the networks of :mod:`experiments.studies.sparsity` densely, removes half of the connections
-of the layers whose number of inputs 4 divides, any or 2 of each 4, and measures loss and accuracy
-on the test rows before and after.
+trains dense networks and removes half of the connections, unstructured or 2:4, of the layers whose
+number of inputs is divisible by 4. It measures loss and accuracy on the test rows before and after.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ from fsjax import sparsity
 from fsjax.sparsity.structures import Structure
 from fsjax.typing import PyTree
 
-#: Structure and its name; each leaves half of the connections.
+#: Structures by name; each keeps half of the connections.
 STRUCTURES: dict[str, Structure | None] = {"unstructured": None, "2:4": sparsity.n_of_m(2, 4)}
 
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
     flags.DEFINE_string("out", "reproduction/one_shot.csv", "Table.")
-    flags.DEFINE_list("networks", ["mlp", "lenet5"], "Which networks.")
+    flags.DEFINE_list("networks", ["mlp", "lenet5"], "Networks to prune.")
     flags.DEFINE_integer("seeds", 3, "Number of seeds.", lower_bound=1)
-    flags.DEFINE_integer("steps", 0, "Steps of training; 0 takes those of the network.", 0)
+    flags.DEFINE_integer("steps", 0, "Training steps; 0 for the default of the network.", 0)
     flags.DEFINE_integer("rows", 512, "Calibration rows of SparseGPT.", lower_bound=1)
 
 
 def main() -> None:
-    """Trains, prunes, and writes the table."""
+    """Trains and prunes the networks, and writes the table."""
     options = flags.FLAGS
     rows = []
     for name in options.networks:
@@ -58,34 +57,34 @@ def main() -> None:
     pd.DataFrame(rows, columns=columns).to_csv(path, index=False)
 
 
-def of_fours(path: tuple[str, ...], leaf: jax.Array) -> bool:
-    """Kernels whose number of inputs 4 divides: of LeNet-5 the dense layers."""
+def has_groups_of_four(path: tuple[str, ...], leaf: jax.Array) -> bool:
+    """Chooses kernels whose number of inputs is divisible by 4; in LeNet-5, the dense layers."""
     return leaf.ndim >= 2 and leaf.shape[-2] % 4 == 0
 
 
 def by_magnitude(params: PyTree, structure: Structure | None) -> PyTree:
-    """The largest half of the weights of each layer, or of each group."""
+    """Keeps the largest half of the weights of each layer, or of each group of four."""
     recipe = sparsity.magnitude_ste(
         None if structure else 0.5, structure=structure, distribution="uniform"
     )
-    masks = recipe.initial_masks(jax.random.key(0), params, of_fours)
+    masks = recipe.initial_masks(jax.random.key(0), params, has_groups_of_four)
     return sparsity.apply_masks(params, masks)
 
 
 def by_surgery(chosen: Problem, params: PyTree, structure: Structure | None, rows: int) -> PyTree:
-    """Half of the weights, the others adjusted to the calibration rows."""
+    """Keeps half of the weights, adjusted to the calibration rows by SparseGPT."""
     return sparsity.brain_surgeon(
         chosen.model.apply,
         params,
         jnp.asarray(chosen.train[0][:rows]),
         density=None if structure else 0.5,
         structure=structure,
-        where=of_fours,
+        where=has_groups_of_four,
     ).params
 
 
 def test(chosen: Problem, params: PyTree) -> tuple[float, float]:
-    """Loss and accuracy, in per cent, of the test rows."""
+    """Loss and accuracy, in percent, on the test rows."""
     scores = jnp.asarray(jax.jit(chosen.model.apply)(params, chosen.test[0]))
     classes = jnp.asarray(chosen.test[1])
     accuracy = 100 * jnp.mean(scores.argmax(-1) == classes)

@@ -1,4 +1,4 @@
-"""Training of a network under a recipe, seed after seed by the same compiled program."""
+"""Trains a network with a recipe, one seed after another with the same compiled program."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from fsjax import sparsity
 from fsjax.sparsity import Recipe
 from fsjax.typing import PyTree
 
-#: Of the scores in GraSP's loss, as in the authors' code.
+#: Temperature of the softmax in GraSP's loss, as in the authors' code.
 TEMPERATURE = 200.0
 
-#: First steps, which are not timed, as they compile.
+#: Number of first steps that are not timed, because of compilation.
 UNTIMED = 10
 
-#: Test rows that are predicted at a time.
+#: Number of test rows that are predicted at once.
 ROWS = 250
 
 
 def recipes(density: float, steps: int, every: int) -> dict[str, Recipe]:
-    """The recipes by name; connections stay as they are in the last quarter of the steps."""
+    """The recipes by name; connections do not change in the last quarter of the steps."""
     end = 3 * steps // 4
     gradual = sparsity.polynomial(steps // 8, end, every=every)
     periodic = sparsity.periodic(every, end=end)
@@ -50,13 +50,13 @@ def recipes(density: float, steps: int, every: int) -> dict[str, Recipe]:
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """What a training gave.
+    """Results of :func:`train`.
 
     Attributes:
-      accuracy: of each seed on the test rows, in per cent; of characters for text.
-      density: share of active connections among the masked parameters.
-      params: of each seed, 0 where connections are inactive.
-      cpu_ms: CPU milliseconds of a step, the median of the seeds.
+      accuracy: test accuracy of each seed, in percent; for text, of characters.
+      density: share of active connections in the masked parameters.
+      params: parameters of each seed, 0 where connections are inactive.
+      cpu_ms: CPU milliseconds per step, median over seeds.
     """
 
     accuracy: np.ndarray
@@ -68,7 +68,8 @@ class Trained:
 def train(problem: Problem, recipe: Recipe | None, seeds: range, steps: int) -> Trained:
     """Trains with a recipe, or densely without one.
 
-    Seeds follow one another, as convolutions under ``vmap`` over their kernels are slow on CPUs.
+    Seeds are trained one after another, because convolutions under ``vmap`` over their kernels are
+    slow on CPUs.
     """
     model, where = problem.model, problem.where
     apply = cast("Callable[[PyTree, jax.Array], jax.Array]", model.apply)
@@ -90,7 +91,7 @@ def train(problem: Problem, recipe: Recipe | None, seeds: range, steps: int) -> 
 
     @jax.jit
     def start(seed: jax.Array) -> tuple[PyTree, PyTree, PyTree]:
-        """Parameters, state of the optimizer, and what GraSP looks at in the first step."""
+        """Parameters, state of the optimiser, and the extra argument of GraSP's first step."""
         key_params, key_masks = jax.random.split(jax.random.key(seed))
         params = model.init(key_params, inputs[:1])
         state = optimizer(key_masks).init(params)
@@ -98,12 +99,12 @@ def train(problem: Problem, recipe: Recipe | None, seeds: range, steps: int) -> 
             params = sparsity.mask_params(params, state)
         if recipe is None or recipe.drop is not sparsity.drop.gradient_flow:
             return params, state, {}
-        # Four batches, with numbers that no step has.
+        # Four batches, with numbers that no training step uses.
         rows = jnp.concatenate([rows_of(seed, 10**6 + number) for number in range(4)])
         product = sparsity.hessian_gradient(lambda p: loss(p, rows, TEMPERATURE), params)
         return params, state, {"hessian_gradient": product}
 
-    # No scan over the steps: XLA's convolutions are several times slower in loops on CPUs.
+    # No scan over the steps, because on CPUs XLA's convolutions are several times slower in loops.
     @functools.partial(jax.jit, donate_argnums=(0, 1))
     def step(
         params: PyTree, state: PyTree, extra: PyTree, seed: jax.Array, number: jax.Array
@@ -113,7 +114,7 @@ def train(problem: Problem, recipe: Recipe | None, seeds: range, steps: int) -> 
                 params = sparsity.forward_params(params, state)
             return loss(params, rows_of(seed, number))
 
-        # The state has its own key.
+        # The key has no effect here; changes use the key in the state.
         tx = optimizer(jax.random.key(0))
         updates, state = tx.update(jax.grad(loss_of)(params), state, params, **extra)
         return optax.apply_updates(params, updates), state
@@ -147,10 +148,10 @@ def train(problem: Problem, recipe: Recipe | None, seeds: range, steps: int) -> 
 
 
 def _accuracy(predict: Callable[[np.ndarray], jax.Array], problem: Problem) -> float:
-    """Share of the test rows, or characters, that are predicted correctly, in per cent."""
+    """Share of test rows, or of characters, that are predicted correctly, in percent."""
     inputs, classes = problem.test
-    right = [
+    correct = [
         np.asarray(predict(inputs[first : first + ROWS])) == classes[first : first + ROWS]
         for first in range(0, len(inputs), ROWS)
     ]
-    return 100 * float(np.concatenate(right).mean())
+    return 100 * float(np.concatenate(correct).mean())

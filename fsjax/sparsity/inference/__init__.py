@@ -1,4 +1,4 @@
-"""Inference with pruned networks, each layer in the form that is fastest on this machine."""
+"""Fast inference with pruned networks: each layer in the form that is fastest on this machine."""
 
 from fsjax.sparsity.inference.compression import Compressed, LayerForm, compress
 

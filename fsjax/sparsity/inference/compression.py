@@ -1,4 +1,4 @@
-"""The function of a pruned network with every layer in the form that was measured fastest."""
+"""Compresses a pruned network: every layer gets the form that was measured to be fastest."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from fsjax.sparsity.masks import apply_masks
 from fsjax.sparsity.trees import leaves_by_name, with_leaves
 from fsjax.typing import PyTree
 
-#: A form replaces the dense kernel if it takes at most this share of its time.
+#: A form replaces the dense kernel if it takes at most this share of the dense time.
 _WORTH = 0.95
 
-#: Seconds that the calls of one form are timed for.
+#: Seconds of measurement for each form of a layer.
 _SECONDS = 0.05
 
-#: Times that the whole network is measured in each form.
+#: Number of alternating measurements of the dense and the compressed network.
 _ROUNDS = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class LayerForm:
-    """What was chosen for one layer.
+    """The form that was chosen for one layer.
 
     Attributes:
-      path: of the parameter.
-      form: its name, such as ``"dense"``, ``"fan-in"``, ``"connections"``, ``"tiles 16x16"`` or
-        ``"shrunk"``.
-      density: share of active connections.
-      milliseconds: of one product with the rows of the example, by form.
+      path: path of the parameter.
+      form: ``"dense"``, ``"fan-in"``, ``"connections"``, ``"shrunk"``, or tiles, for example
+        ``"tiles 16x16"``.
+      density: share of active connections, in (0, 1].
+      milliseconds: time of one product with the rows of the example, by form.
     """
 
     path: str
@@ -50,11 +50,12 @@ class LayerForm:
 
 
 class Compressed:
-    """A function of inputs, made by :func:`compress`; also inside ``jax.jit`` and ``jax.export``.
+    """A compressed network as a function of its inputs; works in ``jax.jit`` and ``jax.export``.
 
     Attributes:
-      layers: what was chosen for each layer whose mask lacks connections.
-      milliseconds: of the whole function with the example's inputs: ``"dense"``, ``"compressed"``.
+      layers: the form of each layer whose mask has missing connections.
+      milliseconds: time of a call of the whole network with the example, ``"dense"`` and
+        ``"compressed"``.
     """
 
     def __init__(
@@ -68,12 +69,12 @@ class Compressed:
         self.layers = layers
         self.milliseconds = milliseconds
         self._kernels = dict(kernels)
-        # The function is traced with the shapes of weights that are no longer here.
+        # The function is traced with the shapes of the weights, which are no longer stored.
         self._shapes = jax.tree.map(
             lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), params
         )
         self._params = with_leaves(params, dict.fromkeys(kernels, None))
-        # Without other kernels it is the program of the dense network, and costs what that does.
+        # If all layers stay dense, this is the program of the dense network, at the same cost.
         self._arguments = (self._params, self._kernels) if kernels else (self._params,)
         self._call = jax.jit(_compute(function, self._shapes) if kernels else function)
 
@@ -83,12 +84,12 @@ class Compressed:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Size of all arrays in bytes."""
         leaves = jax.tree.leaves((self._params, self._kernels))
         return sum(leaf.nbytes for leaf in leaves)
 
     def __str__(self) -> str:
-        """A table of the layers, and the time of the whole."""
+        """A line per layer with its form and times, and the times of the whole network."""
         lines = [
             f"{layer.path}: {layer.form}, density {layer.density:.4g} ("
             + ", ".join(f"{name} {ms:.3g} ms" for name, ms in layer.milliseconds.items())
@@ -96,44 +97,50 @@ class Compressed:
             for layer in self.layers
         ]
         dense, compressed = self.milliseconds["dense"], self.milliseconds["compressed"]
-        return "\n".join([*lines, f"whole network: dense {dense:.3g} ms, now {compressed:.3g} ms"])
+        return "\n".join(
+            [*lines, f"whole network: dense {dense:.3g} ms, compressed {compressed:.3g} ms"]
+        )
 
 
 def compress(
     function: Callable, params: PyTree, masks: PyTree, *inputs: PyTree, portable: bool = False
 ) -> Compressed:
-    """Puts every pruned layer of a network into the form that is fastest on this machine.
+    """Stores every pruned layer of a network in the form that is fastest on this machine.
 
-    The forms of each layer (dense, the inputs of each output, connections, tiles, a matrix without
-    dead channels) are timed with as many rows as the example has, and so is the whole: where the
-    dense network is faster, it is kept. N:M masks become a form by inputs, as JAX has no product
-    for them.
+    The forms of each layer (dense, inputs of each output, list of connections, tiles, matrix
+    without dead channels) are timed with as many rows as the example has. The whole network is
+    timed too, and stays dense if that is faster. N:M masks are stored as the inputs of each output,
+    because JAX has no N:M product.
 
         fast = sparsity.compress(model.apply, params, sparsity.masks_of(opt_state), x)
         fast(x), print(fast)
 
     Args:
-      function: ``(params, *inputs) -> outputs``, such as ``model.apply`` of Flax.
+      function: ``(params, *inputs) -> outputs``, for example ``model.apply`` of Flax.
       params: arrays.
-      masks: bool in their structure.
-      *inputs: an example of the batch size that counts.
-      portable: whether forms that ``jax.export`` refuses are left out.
+      masks: bool arrays in the structure of ``params``.
+      *inputs: an example with the batch size of later calls; others work, but may be slower.
+      portable: whether to leave out forms that ``jax.export`` does not support.
 
     Returns:
-      The network as a function of the inputs alone, equal to the masked one up to rounding.
+      The network as a function of the inputs only, equal to the masked network up to rounding.
 
     Raises:
-      ConfigError: if no parameter with missing connections is used as the weights of a linear map.
+      ConfigError: if no mask has missing connections, or no parameter that has some is used as the
+        weights of a linear map.
     """
     params = apply_masks(params, masks)
     by_path = leaves_by_name(masks)
     pruned = {path for path, mask in by_path.items() if not np.asarray(mask).all()}
     maps = {linear.path: linear for linear in linear_maps(function, params, *inputs)}
     if not pruned & set(maps):
+        if not pruned:
+            raise ConfigError(
+                "no mask has a missing connection; pass the masks of a pruned network"
+            )
         raise ConfigError(
-            f"none of {', '.join(sorted(pruned)) or 'the masks'} "
-            + ("is used as the weights of a linear map" if pruned else "lacks a connection")
-            + f"; the function uses {', '.join(maps) or 'no parameter in one'}"
+            f"none of {', '.join(sorted(pruned))} is used as the weights of a linear map; the "
+            f"linear maps of the function use {', '.join(maps) or 'no parameter'}"
         )
     weights = leaves_by_name(params)
     kernels, layers = {}, []
@@ -146,7 +153,7 @@ def compress(
     dense = functools.partial(jax.jit(function), params)
     compressed = Compressed(function, params, kernels, tuple(layers), {}) if kernels else dense
     dense_ms = compressed_ms = math.inf
-    for _ in range(_ROUNDS):  # In turn, so that a busy moment of the machine affects both.
+    for _ in range(_ROUNDS):  # Alternating, so that other load on the machine affects both.
         dense_ms = min(dense_ms, _milliseconds(dense, *inputs))
         compressed_ms = min(compressed_ms, _milliseconds(compressed, *inputs))
     if not kernels or compressed_ms > dense_ms:
@@ -159,22 +166,17 @@ def compress(
 def _fastest(
     linear: LinearMap, weight: np.ndarray, mask: np.ndarray, portable: bool
 ) -> tuple[Any, LayerForm]:
-    """The fastest form of one kernel, and what was measured."""
+    """The fastest form of one kernel, and its measurements."""
     if linear.kind == "matrix":
-        matrix, active = (np.asarray(linear.matrix(jnp.asarray(of))) for of in (weight, mask))
+        matrix, active = (np.asarray(linear.matrix(jnp.asarray(leaf))) for leaf in (weight, mask))
         forms: Mapping[str, Any] = kernel_forms(matrix, active, portable)
-        rows = jnp.ones((linear.rows, linear.inputs), weight.dtype)
-        times = {
-            name: _milliseconds(jax.jit(lambda f, x: f.multiply(x)), form, rows)
-            for name, form in forms.items()
-        }
+        shape: tuple[int, ...] = (linear.rows, linear.inputs)
     else:
         forms = convolution_forms(linear, weight, mask)
-        example = jnp.ones(linear.options["lhs_shape"], weight.dtype)
-        times = {
-            name: _milliseconds(jax.jit(lambda f, x: f.convolve(linear, x)), form, example)
-            for name, form in forms.items()
-        }
+        shape = linear.options["lhs_shape"]
+    call = jax.jit(functools.partial(_apply, linear))
+    example = jnp.ones(shape, weight.dtype)
+    times = {name: _milliseconds(call, form, example) for name, form in forms.items()}
     name = min(times, key=times.__getitem__)
     if times[name] > _WORTH * times["dense"]:
         name = "dense"
@@ -182,7 +184,7 @@ def _fastest(
 
 
 def _milliseconds(function: Callable, *arguments: Any) -> float:
-    """The least time of one call, compiled before."""
+    """The shortest time of one call, without compilation."""
     jax.block_until_ready(function(*arguments))
     least, end = np.inf, time.perf_counter() + _SECONDS
     while least == np.inf or time.perf_counter() < end:
@@ -203,11 +205,11 @@ def _compute(function: Callable, shapes: PyTree) -> Callable[..., PyTree]:
 
 def _by_kernels(kernels: Mapping[str, Any]) -> Handler:
     def handle(linear: LinearMap, inputs: Array, weight: Array | None) -> Array | None:
-        if linear.path not in kernels:
-            return None
-        kernel = kernels[linear.path]
-        if linear.kind == "matrix":
-            return kernel.multiply(inputs)
-        return kernel.convolve(linear, inputs)
+        return _apply(linear, kernels[linear.path], inputs) if linear.path in kernels else None
 
     return handle
+
+
+def _apply(linear: LinearMap, kernel: Any, inputs: Array) -> Array:
+    """The linear map with a kernel in one of its forms."""
+    return kernel.multiply(inputs) if linear.kind == "matrix" else kernel.convolve(linear, inputs)

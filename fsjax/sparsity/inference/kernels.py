@@ -1,7 +1,7 @@
-"""Forms of a pruned kernel for inference; each multiplies rows as the dense matrix does.
+"""Forms in which a pruned kernel can be stored for inference, with the product of each.
 
-A form is made from a matrix ``(I, O)`` and its mask by :func:`kernel_forms`. Padding is an input 0
-with the weight 0, so that every form gives the dense product up to the order of the sums.
+:func:`kernel_forms` creates the forms of a matrix ``(I, O)`` and its mask. Padding is the input 0
+with the weight 0, so every form gives the dense product up to the order of summation.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from jax.experimental.sparse import BCSR
 from fsjax.sparsity.linear_maps import LinearMap
 from fsjax.sparsity.tiles import MOST_PADDED, cut_into_tiles, tile_of
 
-#: Rows from which the inputs of each output are summed one by one, as all at once do not fit the
-#: caches.
+#: Number of rows from which the inputs of each output are added one at a time; the terms of all
+#: inputs would not fit the caches.
 _SUMMED_APART = 8
 
-
-#: Inputs of an output up to which the terms of one row are written out one by one.
+#: Largest fan-in for which the terms of one row are unrolled.
 _UNROLLED = 64
 
 
 class KernelForm(Protocol):
-    """A kernel in one form; a pytree of its arrays."""
+    """A kernel in one form; a pytree of arrays."""
 
     def multiply(self, rows: Array) -> Array:
         """``(R, I)`` rows times the matrix, ``(R, O)``."""
@@ -41,17 +40,16 @@ class Dense(struct.PyTreeNode):
     matrix: Array
 
     def multiply(self, rows: Array) -> Array:
-        """``(R, I)`` rows times the matrix, ``(R, O)``."""
         return rows @ self.matrix.astype(rows.dtype)
 
 
 class Shrunk(struct.PyTreeNode):
-    """The matrix without inputs and outputs that have no connection.
+    """The matrix without the inputs and outputs that have no connection.
 
     Attributes:
-      matrix: ``(i, o)``.
-      inputs, outputs: ``(i,)`` and ``(o,)`` int32, which these are.
-      width: O.
+      matrix: ``(i, o)``, the remaining rows and columns.
+      inputs, outputs: ``(i,)`` and ``(o,)`` int32, their positions in the full matrix.
+      width: O, the number of all outputs.
     """
 
     matrix: Array
@@ -60,7 +58,6 @@ class Shrunk(struct.PyTreeNode):
     width: int = struct.field(pytree_node=False)
 
     def multiply(self, rows: Array) -> Array:
-        """``(R, I)`` rows times the matrix, ``(R, O)``."""
         if self.matrix.shape[0] < rows.shape[1]:
             rows = rows[:, self.inputs]
         product = rows @ self.matrix.astype(rows.dtype)
@@ -70,10 +67,10 @@ class Shrunk(struct.PyTreeNode):
 
 
 class ByInputs(struct.PyTreeNode):
-    """The inputs of each output, as many for all (constant fan-in, or padded).
+    """The inputs of each output, k for all outputs (constant fan-in, or padded).
 
     Attributes:
-      inputs: ``(k, O)`` int32.
+      inputs: ``(k, O)`` int32, positions of the inputs.
       weights: ``(k, O)``.
     """
 
@@ -81,15 +78,14 @@ class ByInputs(struct.PyTreeNode):
     weights: Array
 
     def multiply(self, rows: Array) -> Array:
-        """``(R, I)`` rows times the matrix, ``(R, O)``."""
         weights = self.weights.astype(rows.dtype)
         if rows.shape[0] < _SUMMED_APART:
-            # One row after the other, as XLA is slow at a gather from several.
+            # One row at a time, because XLA is slow at gathering from several rows.
             return jnp.stack([self._multiply_row(row, weights) for row in rows])
         by_input = rows.T
 
-        def add(total: Array, place: tuple[Array, Array]) -> tuple[Array, None]:
-            inputs, weight = place
+        def add(total: Array, term: tuple[Array, Array]) -> tuple[Array, None]:
+            inputs, weight = term
             at_inputs = by_input.at[inputs].get(mode="promise_in_bounds")
             return total + at_inputs * weight[:, None], None
 
@@ -100,41 +96,39 @@ class ByInputs(struct.PyTreeNode):
         """``(I,)`` times the matrix, ``(O,)``."""
         if len(weights) > _UNROLLED:
             return jnp.sum(row.at[self.inputs].get(mode="promise_in_bounds") * weights, axis=0)
-        # Term by term, XLA computes all in one loop over the outputs.
+        # XLA fuses unrolled terms into one loop over the outputs.
         terms = zip(self.inputs, weights, strict=True)
         return sum(row.at[i].get(mode="promise_in_bounds") * w for i, w in terms)
 
 
 class ByConnections(struct.PyTreeNode):
-    """The connections by output, in the compressed rows of JAX (on CPUs a product of Eigen)."""
+    """The connections in JAX's BCSR format, one compressed row per output (Eigen on CPUs)."""
 
     transposed: BCSR
 
     def multiply(self, rows: Array) -> Array:
-        """``(R, I)`` rows times the matrix, ``(R, O)``."""
         return (self.transposed @ rows.T).T
 
 
 class ByTiles(struct.PyTreeNode):
-    """The tiles of each strip of outputs, as many for all.
+    """Tiles of h inputs by w outputs, k for each strip of w outputs.
 
     Attributes:
-      inputs: ``(O / w, k)`` int32, the strips of inputs.
-      tiles: ``(O / w, k, h, w)``.
+      inputs: ``(O / w, k)`` int32, the strip of h inputs of each tile.
+      tiles: ``(O / w, k, h, w)`` weights.
     """
 
     inputs: Array
     tiles: Array
 
     def multiply(self, rows: Array) -> Array:
-        """``(R, I)`` rows times the matrix, ``(R, O)``."""
         strips = rows.reshape(rows.shape[0], -1, self.tiles.shape[2])
         product = jnp.einsum("roki,okij->roj", strips[:, self.inputs], self.tiles)
         return product.reshape(rows.shape[0], -1).astype(rows.dtype)
 
 
 class DenseConvolution(struct.PyTreeNode):
-    """A kernel of a convolution as it is."""
+    """The kernel of a convolution, unchanged."""
 
     kernel: Array
 
@@ -144,12 +138,12 @@ class DenseConvolution(struct.PyTreeNode):
 
 
 class ShrunkConvolution(struct.PyTreeNode):
-    """A kernel without the channels that have no connection.
+    """The kernel of a convolution without the channels that have no connection.
 
     Attributes:
-      kernel: in the network's layout.
-      inputs, outputs: int32, the channels that are left.
-      width: all output channels.
+      kernel: the remaining weights in the layout of the network.
+      inputs, outputs: int32, the remaining channels.
+      width: number of all output channels.
     """
 
     kernel: Array
@@ -158,23 +152,22 @@ class ShrunkConvolution(struct.PyTreeNode):
     width: int = struct.field(pytree_node=False)
 
     def convolve(self, linear: LinearMap, inputs: Array) -> Array:
-        """The convolution of inputs in the layout that the network uses."""
         lhs, _, out = linear.options["dimension_numbers"]
-        left = jnp.take(inputs, self.inputs, axis=lhs[1])
-        product = jnp.moveaxis(_convolve(linear, left, self.kernel), out[1], -1)
-        whole = jnp.zeros((*product.shape[:-1], self.width), product.dtype)
-        return jnp.moveaxis(whole.at[..., self.outputs].set(product), -1, out[1])
+        remaining = jnp.take(inputs, self.inputs, axis=lhs[1])
+        product = jnp.moveaxis(_convolve(linear, remaining, self.kernel), out[1], -1)
+        outputs = jnp.zeros((*product.shape[:-1], self.width), product.dtype)
+        return jnp.moveaxis(outputs.at[..., self.outputs].set(product), -1, out[1])
 
 
 def kernel_forms(
     matrix: np.ndarray, mask: np.ndarray, portable: bool = False
 ) -> dict[str, KernelForm]:
-    """The forms of a matrix ``(I, O)`` that may pay, by name; the first is ``"dense"``.
+    """The forms of a matrix that may be faster than the dense one, by name; ``"dense"`` is first.
 
     Args:
-      matrix: 0 where the mask is false.
-      mask: bool.
-      portable: whether forms that only some backends compute are left out, for ``jax.export``.
+      matrix: ``(I, O)``, 0 where the mask is false.
+      mask: bool ``(I, O)``.
+      portable: whether to leave out forms that only some backends support, for ``jax.export``.
     """
     forms: dict[str, KernelForm] = {"dense": Dense(jnp.asarray(matrix))}
     inputs, outputs = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
@@ -195,7 +188,7 @@ def kernel_forms(
 def convolution_forms(
     linear: LinearMap, kernel: np.ndarray, mask: np.ndarray
 ) -> dict[str, DenseConvolution | ShrunkConvolution]:
-    """The forms of a kernel of a convolution that may pay, by name; the first is ``"dense"``."""
+    """The forms of the kernel of a convolution, by name; ``"dense"`` is first."""
     forms: dict[str, DenseConvolution | ShrunkConvolution] = {
         "dense": DenseConvolution(jnp.asarray(kernel))
     }
@@ -225,8 +218,8 @@ def _convolve(linear: LinearMap, inputs: Array, kernel: Array) -> Array:
     )
 
 
-def _int32(places: np.ndarray) -> Array:
-    return jnp.asarray(places, jnp.int32)
+def _int32(positions: np.ndarray) -> Array:
+    return jnp.asarray(positions, jnp.int32)
 
 
 def _by_inputs(matrix: np.ndarray, mask: np.ndarray, fan_in: int) -> ByInputs:
@@ -247,9 +240,9 @@ def _by_connections(matrix: np.ndarray, mask: np.ndarray) -> ByConnections:
 
 def _by_tiles(matrix: np.ndarray, mask: np.ndarray, tile: tuple[int, int]) -> ByTiles:
     active = cut_into_tiles(mask, *tile).any((2, 3))
-    number = int(active.sum(1).max())
-    order = np.argsort(~active, axis=1, kind="stable")[:, :number]
-    there = np.take_along_axis(active, order, 1)
+    tiles_per_strip = int(active.sum(1).max())
+    order = np.argsort(~active, axis=1, kind="stable")[:, :tiles_per_strip]
+    is_tile = np.take_along_axis(active, order, 1)
     tiles = np.take_along_axis(cut_into_tiles(matrix, *tile), order[..., None, None], 1)
-    tiles = np.where(there[..., None, None], tiles, 0).astype(matrix.dtype)
-    return ByTiles(_int32(np.where(there, order, 0)), jnp.asarray(tiles))
+    tiles = np.where(is_tile[..., None, None], tiles, 0).astype(matrix.dtype)
+    return ByTiles(_int32(np.where(is_tile, order, 0)), jnp.asarray(tiles))

@@ -1,7 +1,8 @@
-"""Layers of sparse networks: one interface, whatever form the weights of a layer have.
+"""Layers of sparse networks: one interface for three ways to store the weights.
 
-:class:`MaskedLayer` is a matrix under a mask, :class:`CoordinateLayer` a vector of weights whose
-positions come from a mask, :class:`ConnectedLayer` a vector of weights without any matrix.
+:class:`MaskedLayer` stores a matrix and a mask, :class:`CoordinateLayer` a vector of weights and a
+mask with their positions, :class:`ConnectedLayer` a vector of weights and a list of connections,
+without any matrix.
 """
 
 from fsjax.sparsity.layers.base import MatrixScores, PairScores, Replaced, Scores, Seen, SparseLayer

@@ -1,4 +1,4 @@
-"""The interface of a layer of a sparse network, and what its rules may rank pairs of neurons by."""
+"""The interface of a layer of a sparse network, and the scores that its rules rank pairs by."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class MatrixScores(NamedTuple):
-    """Scores that are held for all pairs, ``(I, O)``."""
+    """Scores that are stored for all pairs of neurons, ``(I, O)``."""
 
     scores: Array
 
@@ -35,11 +35,11 @@ class MatrixScores(NamedTuple):
 
 
 class PairScores(NamedTuple):
-    """Scores made of the activations of the input and output neurons, without a matrix of them.
+    """Scores that are computed from the activations of both layers when they are needed.
 
     Attributes:
       before, after: ``(N, I)`` and ``(N, O)`` activations.
-      score: how sums over rows become scores.
+      score: function from sums over the rows to scores.
     """
 
     before: Array
@@ -58,24 +58,24 @@ class PairScores(NamedTuple):
         before, after = (ones @ jnp.square(side) for side in (self.before, self.after))
         sums = products(self.before.T, self.after.T, rows, columns)
 
-        def of_pair(product: Array, before: Array, after: Array) -> Array:
+        def score_pair(product: Array, before: Array, after: Array) -> Array:
             return self.score(Moments(product[None, None], before[None], after[None]))[0, 0]
 
-        return jax.vmap(of_pair)(sums, before[rows], after[columns])
+        return jax.vmap(score_pair)(sums, before[rows], after[columns])
 
 
-#: Scores of the pairs of neurons of a layer ``(I, O)``: of all in a ``matrix``, of the ``rows`` of
-#: the input neurons ``(b,)``, or ``at`` connections ``(n,)``.
+#: Scores of the pairs of neurons of a layer ``(I, O)``: of all pairs (``matrix``), of some input
+#: neurons ``(b,)`` with all outputs (``rows``), or of connections ``(n,)`` (``at``).
 Scores = MatrixScores | PairScores
 
 
 class Seen(NamedTuple):
-    """What the rules see of a layer beside its weights, as in :class:`fsjax.sparsity.Layer`.
+    """What the rules see of a layer besides its weights.
 
     Attributes:
-      number: of the layer, from 0 at the input.
-      scores: by the fields ``similarity`` and ``gradient``, where a rule needs them.
-      search, state: those fields themselves.
+      number: number of the layer, from 0 at the input.
+      scores: scores for the fields ``similarity`` and ``gradient`` that a rule needs, by field.
+      search, state: as in :class:`fsjax.sparsity.Layer`.
     """
 
     number: int
@@ -85,7 +85,7 @@ class Seen(NamedTuple):
 
 
 def unmoved(leaf: Array) -> Array:
-    """The array as it is."""
+    """Returns the array unchanged."""
     return leaf
 
 
@@ -94,13 +94,13 @@ L_co = TypeVar("L_co", bound="SparseLayer", covariant=True)
 
 @dataclasses.dataclass(frozen=True)
 class Replaced(Generic[L_co]):
-    """A layer in place of another one, and what becomes of the optimiser's arrays.
+    """A layer that replaces another one, and how the optimiser's arrays follow it.
 
     Attributes:
       layer: the new layer.
-      move: from an array in the shape of the old kernel to one in that of the new kernel.
-      kept: bool in the shape of the new kernel, where moments stay; elsewhere they begin anew. A
-        scalar where all stay.
+      move: maps an array in the shape of the old kernel to the shape of the new kernel.
+      kept: bool in the shape of the new kernel: where moments are kept; elsewhere they are reset.
+        A scalar if all are kept.
     """
 
     layer: L_co
@@ -110,10 +110,10 @@ class Replaced(Generic[L_co]):
 
 @dataclasses.dataclass(frozen=True)
 class SparseLayer(abc.ABC):
-    """A layer ``(I, O)``: its weights, and where they are.
+    """A layer from I inputs to O outputs: its weights and their positions.
 
     Attributes:
-      kernel: the weights, ``(I, O)`` or, of the connections alone, ``(n,)``.
+      kernel: the weights, ``(I, O)``, or ``(n,)`` for the connections alone.
       bias: ``(O,)``.
       where: bool mask ``(I, O)``, or connections; ``None`` for a layer without a mask.
     """
@@ -122,7 +122,7 @@ class SparseLayer(abc.ABC):
     bias: Array
     where: Array | Connections | None
 
-    #: Whether the weights are a matrix, whose product may have the batch first.
+    #: Whether the weights are a matrix; its product may have the batch first.
     is_matrix: ClassVar[bool] = False
 
     @property
@@ -133,32 +133,35 @@ class SparseLayer(abc.ABC):
 
     @property
     def scored_as_matrix(self) -> bool:
-        """Whether the scores of all pairs of neurons may be held at once."""
+        """Whether the scores of all pairs of neurons fit in memory at once."""
         return True
 
     @abc.abstractmethod
     def apply(self, x: Array) -> Array:
-        """``(I, B) -> (O, B)``, without the bias; neurons first, as one connection moves a row."""
+        """The product ``(I, B) -> (O, B)``, without the bias.
+
+        Neurons come first, so that each connection reads and writes a contiguous row.
+        """
 
     def active(self) -> SparseLayer:
-        """The layer with weights of 0 where there is no connection."""
+        """The layer with weights set to 0 where there is no connection."""
         return self
 
     def l2(self) -> Array:
-        """The sum of squares of the weights, a scalar."""
+        """Sum of the squared weights, a scalar."""
         return jnp.sum(jnp.square(self.kernel))
 
     @abc.abstractmethod
     def input_strength(self) -> Array:
-        """``(I,)`` sums of the absolute weights of every input neuron."""
+        """Sums ``(I,)`` of the absolute weights of each input neuron."""
 
     @abc.abstractmethod
     def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced[SparseLayer]:
         """The layer after one change of its connections, in the same form.
 
         Args:
-          recipe: the rules; ``None`` is not one of them here.
-          seen: what they look at.
+          recipe: the rules.
+          seen: what the rules see besides the weights.
           key: PRNG key; the number of the layer is folded in.
         """
 
@@ -168,8 +171,8 @@ class SparseLayer(abc.ABC):
 
     @abc.abstractmethod
     def expand(self, most: int) -> Replaced[SparseLayer]:
-        """The layer as it is kept after training: :meth:`to_matrix`, as a rule.
+        """The layer in the form that results store: usually :meth:`to_matrix`.
 
         Args:
-          most: pairs of neurons up to which connections become a matrix.
+          most: largest number of pairs of neurons for which connections become a matrix.
         """

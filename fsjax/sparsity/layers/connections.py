@@ -1,6 +1,6 @@
-"""A layer as its connections alone, without any array of all pairs of neurons.
+"""A layer stored as its connections alone, without any array of all pairs of neurons.
 
-Its rules are those of :mod:`fsjax.sparsity.rewiring`, which not every rule has a form for.
+Only rules with an implementation in :mod:`fsjax.sparsity.rewiring` can change its connections.
 """
 
 from __future__ import annotations
@@ -24,20 +24,23 @@ from fsjax.sparsity.topology import Layer, needs_of
 
 
 def uniform_at(key: Array, bound: float, connections: Connections) -> Array:
-    """``(n,)`` uniform values within the bound; those of a matrix, for the key, in small layers."""
+    """Uniform values ``(n,)`` in [-bound, bound).
+
+    In small layers, a matrix under a mask gets the same values for the same key.
+    """
     small = connections.size <= DRAWN_AS_MASKS
     shape = connections.shape if small else connections.rows.shape
     values = jax.random.uniform(key, shape, minval=-1.0) * bound
     return values[connections.rows, connections.columns] if small else values
 
 
-#: Starting weights of new connections of a matrix, by name; ``uniform`` within sqrt(6 / n_in).
+#: Initializers of the weights of new connections, by name; ``uniform`` is within sqrt(6 / n_in).
 GROW_INITS: dict[str, Initializer] = {
     "zeros": jax.nn.initializers.zeros,
     "uniform": jax.nn.initializers.he_uniform(),
 }
 
-#: The same at connections, by the initializer of a matrix.
+#: The same for a list of connections, by the initializer for a matrix.
 _INITIAL: dict[Initializer, Callable[[Array, Connections], Array | float]] = {
     GROW_INITS["zeros"]: lambda key, connections: 0.0,
     GROW_INITS["uniform"]: lambda key, connections: uniform_at(
@@ -49,7 +52,7 @@ _INITIAL: dict[Initializer, Callable[[Array, Connections], Array | float]] = {
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class ConnectedLayer(SparseLayer):
-    """Weights ``(n,)`` of connections."""
+    """Weights ``(n,)`` and the connections they belong to."""
 
     where: Connections
 

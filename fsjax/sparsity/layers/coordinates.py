@@ -1,7 +1,7 @@
-"""A layer as a vector of weights whose positions come from a mask, which is kept beside it.
+"""A layer stored as a vector of weights, with a mask that gives their positions.
 
-Faster than a matrix where few connections are there, and good for every rule: while connections
-change, the layer is a matrix.
+It is faster than a matrix if there are few connections. All rules work, because the layer becomes a
+matrix while its connections change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fsjax.sparsity.recipes import Recipe
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class CoordinateLayer(SparseLayer):
-    """Weights ``(n,)`` of the connections of a mask.
+    """Weights ``(n,)`` of the connections in a mask.
 
     Attributes:
       positions: ``(n,)`` int32, ascending flat positions of the weights.
@@ -38,7 +38,7 @@ class CoordinateLayer(SparseLayer):
 
     @classmethod
     def of(cls, layer: MaskedLayer, count: int) -> CoordinateLayer:
-        """The ``count`` connections of a matrix under a mask."""
+        """The layer with the ``count`` connections of a masked matrix."""
         positions = positions_of(layer.mask, count)
         return cls(gather(layer.kernel, positions), layer.bias, layer.mask, positions)
 

@@ -1,4 +1,4 @@
-"""Which form the layers of a network are trained in."""
+"""Chooses the form in which each layer of a network is trained."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.rewiring import drops_connections, grows_connections
 from fsjax.sparsity.topology import rule_name, shrinks
 
-#: A matrix under a mask, the weights of a mask by their coordinates, or connections alone.
+#: A masked matrix, weights with their coordinates in a mask, or a list of connections.
 Form = Literal["dense", "coordinates", "topology"]
 
-#: Largest density of a layer that is held by its connections: growth at random needs room.
+#: Largest density of a layer stored by its connections; random growth needs enough free positions.
 MAX_DENSITY = 0.25
 
 #: Largest density at which coordinates are faster than a matrix on CPUs (``BENCHMARKS.md``).
 COORDINATES_DENSITY = 0.02
 
-#: Largest density at which connections are faster than a matrix on CPUs, with a change in every
-#: twenty steps, and the pairs of neurons of a layer from which on they pay (``BENCHMARKS.md``).
+#: Largest density at which connections are faster than a matrix on CPUs, with a change every
+#: twenty steps, and the smallest layer, in pairs of neurons, where this holds (``BENCHMARKS.md``).
 CONNECTIONS_DENSITY, CONNECTIONS_SIZE = 0.05, 2**16
 
-#: Pairs of neurons up to which ``form="auto"`` has matrices, if only in what is kept.
+#: Largest layer, in pairs of neurons, that ``form="auto"`` stores as a matrix in results.
 MATRIX_SIZE = 2**25
 
 
 class Planned(NamedTuple):
-    """A layer before it is made: ``(I, O)``, how many connections it has, and its form."""
+    """The plan of a layer: its shape ``(I, O)``, number of connections, and form."""
 
     shape: tuple[int, int]
     connections: int
@@ -39,82 +39,92 @@ class Planned(NamedTuple):
 
 
 def check_form(form: str, recipe: Recipe, prune: bool) -> None:
-    """ConfigError unless layers may have the form by these rules.
+    """Checks that layers in this form can be trained with these rules.
 
     Args:
       form: ``auto`` or a :data:`Form`.
       recipe: the rules.
-      prune: whether the masks come from a network without them.
+      prune: whether the masks are obtained by pruning a dense network before training.
+
+    Raises:
+      ConfigError: if a rule needs arrays of all pairs of neurons, or may lose connections, and the
+        form does not allow it.
     """
-    whole = _look_at_pairs(recipe, prune)
-    if form == "topology" and whole:
+    needs_pairs = _needs_all_pairs(recipe, prune)
+    if form == "topology" and needs_pairs:
         raise ConfigError(
-            f"form='topology' has no array of all pairs of neurons, and {whole} needs one; leave "
-            "form out"
+            f"form='topology' stores no array of all pairs of neurons, but {needs_pairs} needs "
+            "one; leave form out"
         )
-    if form in ("coordinates", "topology") and not _keeps_numbers(recipe):
+    if form in ("coordinates", "topology") and not _keeps_counts(recipe):
         raise ConfigError(
-            f"form={form!r} is for layers that keep their number of connections, and by these "
-            "rules some may be lost; leave form out"
+            f"form={form!r} needs layers with a constant number of connections, but these rules "
+            "may lose some; leave form out"
         )
 
 
 def plan_layers(
     form: str, recipe: Recipe | None, prune: bool, widths: Sequence[int]
 ) -> dict[str, Planned]:
-    """The layers between neurons of these numbers, by name, from the input on.
+    """Plans the layers of a network, by name, from the input on.
 
-    Connections alone do not stand beside coordinates. Arguments as in :func:`check_form`, where a
-    network without a recipe is dense.
+    No network has both layers in the form ``"coordinates"`` and layers in the form ``"topology"``.
+
+    Args:
+      form, recipe, prune: as in :func:`check_form`; without a recipe, all layers are dense.
+      widths: number of neurons of each layer of neurons, from the inputs to the outputs.
     """
     shapes = list(zip(widths[:-1], widths[1:], strict=True))
     counts = [math.prod(shape) for shape in shapes] if recipe is None else recipe.counts(shapes)
     forms: list[Form] = ["dense"] * len(shapes)
-    if recipe is not None and _keeps_numbers(recipe):
-        if not _look_at_pairs(recipe, prune):
-            forms = _without_matrix(form, shapes, counts)
+    if recipe is not None and _keeps_counts(recipe):
+        if not _needs_all_pairs(recipe, prune):
+            forms = _topology_or_dense(form, shapes, counts)
         if "topology" not in forms:
-            forms = [_with_matrix(form, *of) for of in zip(shapes, counts, strict=True)]
+            forms = [
+                _coordinates_or_dense(form, *layer) for layer in zip(shapes, counts, strict=True)
+            ]
     return {
-        f"layer_{number}": Planned(*of)
-        for number, of in enumerate(zip(shapes, counts, forms, strict=True))
+        f"layer_{number}": Planned(*layer)
+        for number, layer in enumerate(zip(shapes, counts, forms, strict=True))
     }
 
 
-def _without_matrix(form: str, shapes: Sequence[tuple[int, int]], counts: list[int]) -> list[Form]:
+def _topology_or_dense(
+    form: str, shapes: Sequence[tuple[int, int]], counts: list[int]
+) -> list[Form]:
     sizes = [math.prod(shape) for shape in shapes]
-    most = [MAX_DENSITY if form in ("auto", "topology") else 0.0] * len(sizes)
+    limits = [MAX_DENSITY if form in ("auto", "topology") else 0.0] * len(sizes)
     if form == "auto":
-        pays = jax.default_backend() == "cpu"
-        few = CONNECTIONS_DENSITY if pays else 0.0
-        most = [MAX_DENSITY if size > MATRIX_SIZE else few for size in sizes]
-    fits = [count <= share * size for count, share, size in zip(counts, most, sizes, strict=True)]
-    # Programs of connections take longer to compile, which small networks do not make up for.
+        if_matrix_fits = CONNECTIONS_DENSITY if jax.default_backend() == "cpu" else 0.0
+        limits = [MAX_DENSITY if size > MATRIX_SIZE else if_matrix_fits for size in sizes]
+    fits = [count <= limit * size for count, limit, size in zip(counts, limits, sizes, strict=True)]
+    # Programs with connections compile more slowly, which does not pay off in small networks.
     least = CONNECTIONS_SIZE if form == "auto" else 0
     if not any(fit and size >= least for fit, size in zip(fits, sizes, strict=True)):
         return ["dense"] * len(sizes)
     return ["topology" if fit else "dense" for fit in fits]
 
 
-def _with_matrix(form: str, shape: tuple[int, int], count: int) -> Form:
-    few = count <= COORDINATES_DENSITY * math.prod(shape) and jax.default_backend() == "cpu"
-    return "coordinates" if form == "coordinates" or (form == "auto" and few) else "dense"
+def _coordinates_or_dense(form: str, shape: tuple[int, int], count: int) -> Form:
+    faster = count <= COORDINATES_DENSITY * math.prod(shape) and jax.default_backend() == "cpu"
+    return "coordinates" if form == "coordinates" or (form == "auto" and faster) else "dense"
 
 
 def largest_matrix(form: str) -> int:
-    """Pairs of neurons up to which what is kept after training is a matrix under a mask."""
+    """Largest layer, in pairs of neurons, that results store as a masked matrix."""
     return 0 if form == "topology" else MATRIX_SIZE
 
 
-def _keeps_numbers(recipe: Recipe) -> bool:
+def _keeps_counts(recipe: Recipe) -> bool:
     return recipe.drop is None or not shrinks(recipe.grow)
 
 
-def _look_at_pairs(recipe: Recipe, prune: bool) -> str:
-    """What looks at all pairs of neurons of a layer, or nothing."""
+def _needs_all_pairs(recipe: Recipe, prune: bool) -> str:
+    """What needs an array of all pairs of neurons, in words; empty if nothing does."""
     if prune:
         return "pruning before training"
-    for rule, known in ((recipe.grow, grows_connections), (recipe.drop, drops_connections)):
-        if rule is not None and not known(rule):
+    for rule, supports in ((recipe.grow, grows_connections), (recipe.drop, drops_connections)):
+        if rule is not None and not supports(rule):
             return f"the rule {rule_name(rule)}"
     return ""

@@ -1,4 +1,4 @@
-"""A layer as a matrix under a mask: the form of every density and of every rule."""
+"""A layer stored as a matrix and a mask: works for every density and every rule."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from fsjax.sparsity.topology import Layer
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class MaskedLayer(SparseLayer):
-    """Weights ``(I, O)`` and their mask; without a mask, ``None``, all are active."""
+    """Weights ``(I, O)`` and their mask; without a mask (``None``), all are active."""
 
     where: Array | None
     is_matrix: ClassVar[bool] = True
 
     @property
     def mask(self) -> Array:
-        """``(I, O)``, all true where there is none."""
+        """The mask ``(I, O)``; all true if the layer has none."""
         return jnp.ones(self.shape, bool) if self.where is None else self.where
 
     def apply(self, x: Array) -> Array:

@@ -1,7 +1,8 @@
-"""Feedforward networks of sparse layers in a train state: how they begin, run, and are replaced.
+"""Feedforward networks of sparse layers in a train state: initialisation, evaluation, changes.
 
-Layers are called ``layer_0``, ... In ``params`` each has its ``kernel`` and ``bias``, in ``masks``
-its mask or connections, and in ``extra`` the ``positions`` of those by coordinates.
+Layers are called ``layer_0``, ``layer_1``, ... Each has its ``kernel`` and ``bias`` in ``params``
+and its mask or connections in ``masks``. Layers stored by coordinates have their ``positions`` in
+``extra``.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from fsjax.typing import PyTree
 if TYPE_CHECKING:
     from fsjax.method import Spec, TrainState
 
-#: By name, from the input on.
+#: Layers by name, from the input on.
 NamedLayers = dict[str, SparseLayer]
 
 
 def layers_in(state: TrainState, params: PyTree | None = None) -> NamedLayers:
-    """The layers of a state, with other parameters where they are given."""
+    """The layers of a state, with its parameters or with other ones."""
     params = state.params if params is None else params
 
     def layer_called(name: str) -> SparseLayer:
@@ -55,31 +56,35 @@ def layers_in(state: TrainState, params: PyTree | None = None) -> NamedLayers:
 
 
 def active_layers(state: TrainState, params: PyTree | None = None) -> NamedLayers:
-    """:func:`layers_in` with weights of 0 where there is no connection."""
+    """:func:`layers_in`, with weights set to 0 where there is no connection."""
     return {name: layer.active() for name, layer in layers_in(state, params).items()}
 
 
 def params_of(layers: NamedLayers) -> PyTree:
-    """The parameters of layers."""
-    return {name: {"kernel": of.kernel, "bias": of.bias} for name, of in layers.items()}
+    """The parameters of layers, by name."""
+    return {name: {"kernel": layer.kernel, "bias": layer.bias} for name, layer in layers.items()}
 
 
 def replaced(
     state: TrainState, changes: Mapping[str, Replaced], optimizer: optax.GradientTransformation
 ) -> TrainState:
-    """The state with other layers, whose optimiser's arrays are moved as they are."""
+    """The state with changed layers; the optimiser's arrays move along."""
     layers = {name: change.layer for name, change in changes.items()}
     params = params_of(layers)
-    masks = {name: {**state.masks[name], "kernel": of.where} for name, of in layers.items()}
-    # Methods that are made of this one have entries of their own in extra.
+    masks = {name: {**state.masks[name], "kernel": layer.where} for name, layer in layers.items()}
+    # Methods built on these networks may have further entries in extra.
     extra = {name: entry for name, entry in state.extra.items() if name != "positions"}
-    held = {name: of.positions for name, of in layers.items() if isinstance(of, CoordinateLayer)}
-    if held:
-        extra["positions"] = held
+    positions = {
+        name: layer.positions
+        for name, layer in layers.items()
+        if isinstance(layer, CoordinateLayer)
+    }
+    if positions:
+        extra["positions"] = positions
     opt_state = state.opt_state
-    if opt_state != ():  # before the first step, and in what is kept
-        moves = {name: {"kernel": of.move, "bias": unmoved} for name, of in changes.items()}
-        kept = {name: {"kernel": of.kept, "bias": True} for name, of in changes.items()}
+    if opt_state != ():  # Empty before the first step, and in stored results.
+        moves = {name: {"kernel": change.move, "bias": unmoved} for name, change in changes.items()}
+        kept = {name: {"kernel": change.kept, "bias": True} for name, change in changes.items()}
         apply = lambda leaf, move: move(leaf)  # noqa: E731
         opt_state = optax.tree.map_params(optimizer, apply, opt_state, moves)
         changed = Changed(params, masks, jax.tree.map(jnp.asarray, kept))
@@ -98,22 +103,22 @@ def rewire(
     """The state after one change of the connections of every layer.
 
     Args:
-      state: whose layers have masks or connections.
+      state: train state; its layers have masks or connections.
       recipe: the rules.
-      scores: of every layer, by the fields that the rules need.
-      seen: what else they look at; its number and scores are those of each layer.
-      key: PRNG key; each layer folds in its number.
-      optimizer: of the state.
+      scores: scores of every layer, by the field that a rule needs.
+      seen: what else the rules see; number and scores are filled in for each layer.
+      key: PRNG key; the number of each layer is folded in.
+      optimizer: the optimiser of the state.
     """
     changes = {}
     for number, (name, layer) in enumerate(layers_in(state).items()):
-        of_layer = {field: of_layers[number] for field, of_layers in scores.items()}
-        changes[name] = layer.rewire(recipe, seen._replace(number=number, scores=of_layer), key)
+        layer_scores = {field: by_layer[number] for field, by_layer in scores.items()}
+        changes[name] = layer.rewire(recipe, seen._replace(number=number, scores=layer_scores), key)
     return replaced(state, changes, optimizer)
 
 
 def expand(state: TrainState, optimizer: optax.GradientTransformation, most: int) -> TrainState:
-    """The state as it is kept: masked matrices, but for connections of more than ``most`` pairs."""
+    """The state in the form that results store: masked matrices up to ``most`` pairs of neurons."""
     if not state.masks:
         return state
     changes = {name: layer.expand(most) for name, layer in layers_in(state).items()}
@@ -126,16 +131,17 @@ def activations(
     activation: Callable[[Array], Array],
     probes: Sequence[Array] | None = None,
 ) -> list[Array]:
-    """The values of every layer of neurons: the inputs, each hidden layer, and the outputs.
+    """The values of the inputs, of each hidden layer, and of the outputs, each ``(B, neurons)``.
 
-    As :meth:`fsjax.nets.Feedforward.activations`, up to floating-point reassociation where not all
-    layers are matrices.
+    Equal to :meth:`fsjax.nets.Feedforward.activations`, up to floating-point reassociation if some
+    layers are not matrices.
 
     Args:
-      layers: of the network.
-      x: ``(B, D)``.
-      activation: of the hidden layers.
-      probes: ``(O, B)`` for each layer, added to what its neurons get; for derivatives.
+      layers: layers of the network.
+      x: inputs ``(B, D)``.
+      activation: activation function of the hidden layers.
+      probes: ``(O, B)`` for each layer, added before the activation function; the gradient with
+        respect to them is that of the neurons' inputs.
     """
     last = len(layers) - 1
     if probes is None and all(layer.is_matrix for layer in layers.values()):
@@ -145,7 +151,7 @@ def activations(
             y = dense_product(values[-1], layer.kernel, sums) + layer.bias
             values.append(y if number == last else activation(y))
         return values
-    # Neurons first, so that a connection moves one contiguous row of the batch.
+    # Neurons first, so that each connection reads and writes a contiguous row.
     values = [x.T]
     for number, layer in enumerate(layers.values()):
         y = layer.apply(values[-1]) + layer.bias[:, None]
@@ -160,14 +166,19 @@ def gradient_scores(
     activation: Callable[[Array], Array],
     loss: Callable[[Array], Array],
 ) -> list[PairScores]:
-    """Scores of every layer that are the gradients of a loss of the outputs ``(B, C)``."""
+    """The gradients of a loss with respect to the weights of all pairs of neurons, as scores.
+
+    Args:
+      layers, x, activation: as in :func:`activations`.
+      loss: function of the outputs ``(B, C)``.
+    """
     probes = [jnp.zeros((layer.bias.size, x.shape[0])) for layer in layers.values()]
 
-    def of_probes(probes: list[Array]) -> tuple[Array, list[Array]]:
+    def probed_loss(probes: list[Array]) -> tuple[Array, list[Array]]:
         values = activations(layers, x, activation, probes)
         return loss(values[-1]), values
 
-    slopes, values = jax.grad(of_probes, has_aux=True)(probes)
+    slopes, values = jax.grad(probed_loss, has_aux=True)(probes)
     return [
         PairScores(before, slope.T, lambda sums: sums.products)
         for before, slope in zip(values[:-1], slopes, strict=True)
@@ -175,8 +186,8 @@ def gradient_scores(
 
 
 def draw_masks(key: Array, spec: Spec, plan: Mapping[str, Planned]) -> PyTree:
-    """Random masks, or connections where that is the form; the same in small layers."""
-    # In the order of the leaves of a tree, as masks are drawn.
+    """Random masks, or connections in layers of that form; in small layers both are the same."""
+    # In the order of the leaves of a tree, which is the order in which masks are drawn.
     keys = dict(zip(sorted(plan), jax.random.split(key, len(plan)), strict=True))
     with_index = spec.batch_size >= CSR_BATCH and jax.default_backend() == "cpu"
     masks = {}
@@ -191,7 +202,7 @@ def draw_masks(key: Array, spec: Spec, plan: Mapping[str, Planned]) -> PyTree:
 
 
 def at_rest(state: TrainState, plan: Mapping[str, Planned]) -> TrainState:
-    """The state before the first step, with layers in the form in which they are trained."""
+    """The initial state, with layers converted to the form in which they are trained."""
     changes = {}
     for name, layer in active_layers(state).items():
         if plan[name].form == "coordinates":
@@ -201,7 +212,7 @@ def at_rest(state: TrainState, plan: Mapping[str, Planned]) -> TrainState:
 
 
 class _Layer(nn.Module):
-    """The parameters of one layer; names and keys are those of ``nn.Dense``."""
+    """The parameters of one layer, with the names and PRNG keys of ``nn.Dense``."""
 
     shape: tuple[int, int]
     connections: Connections | None
@@ -234,13 +245,15 @@ class _Network(nn.Module):
 def init_params(
     key: Array, plan: Mapping[str, Planned], masks: PyTree, initialisation: str
 ) -> PyTree:
-    """Parameters as those of :class:`fsjax.nets.Feedforward`; of connections the kernels ``(n,)``.
+    """Initial parameters, equal to those of :class:`fsjax.nets.Feedforward`.
+
+    Layers stored by their connections have kernels ``(n,)``.
 
     Args:
       key: PRNG key.
-      plan: of every layer.
-      masks: of :func:`draw_masks`, or ``()``; inactive weights are drawn, too.
-      initialisation: ``fan_in`` or ``glorot``; fans are those of the matrix.
+      plan: plans of the layers, by name.
+      masks: masks from :func:`draw_masks`, or ``()``. Inactive weights are drawn too.
+      initialisation: ``fan_in`` or ``glorot``, with the fans of the full matrix.
     """
     drawn = {name: masks and masks[name]["kernel"] for name in plan}
     layers = tuple(

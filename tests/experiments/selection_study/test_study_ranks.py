@@ -31,7 +31,7 @@ def test_equal_scores_differ_with_p_1() -> None:
 
 
 def runs() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Answers of three tables: five columns, all columns, nothing."""
+    """Runs on three tables: five columns, all columns, nothing."""
     answers = pd.DataFrame(
         {
             "table": ["one", "two", "three"],
@@ -60,7 +60,7 @@ def runs() -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def test_selectors_are_compared_at_the_same_number_of_columns() -> None:
     table = score_table(*runs())
-    # All columns are the same for everyone; "nothing" counts as what it scores.
+    # Runs that keep all columns tie; "nothing" counts with its score.
     assert list(table.index) == [("one", 0), ("three", 0)]
     assert table["select"].tolist() == [90.0, 55.0]
     assert table["RFE"].tolist() == [80.0, 65.0]

@@ -20,7 +20,7 @@ from fsjax.errors import DataError
 
 
 def mixed(task: str = "classification") -> Table:
-    """A number and a category that matter among noise; a tenth of the cells is missing."""
+    """An informative number and category among noise; a tenth of the values is missing."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.standard_normal((90, 6)), columns=list("abcdef"))
     X["kind"] = rng.choice(["p", "q", "r"], 90)
