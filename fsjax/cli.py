@@ -1,4 +1,7 @@
-"""The command ``fsjax``; ``fsjax select table.csv --target=NAME`` needs no clone of the project."""
+"""The command ``fsjax``; ``fsjax select table.csv --target=NAME`` needs no clone of the project.
+
+Nothing slow is imported until the arguments are parsed, so that ``--help`` and mistakes are fast.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from fsjax.environment.process_age import seconds_since_process_start
 from fsjax.environment.terminal import describe, end_with_reader
 from fsjax.errors import ConfigError, FsjaxError, nearest, printable
+from fsjax.extras import require
 from fsjax.version import __version__
 
 if TYPE_CHECKING:
@@ -23,12 +27,38 @@ if TYPE_CHECKING:
 #: Exit codes: of mistakes, and after Ctrl-C.
 MISTAKE, STOPPED = 2, 130
 
+#: Shells for which ``fsjax completion`` writes a script.
+SHELLS = ("bash", "zsh")
+
+#: An example of ``fsjax select``, and the flags that are shown with it.
+_EXAMPLE = "fsjax select patients.csv --target=outcome --budget=5min"
+_MAIN_FLAGS = ("--target", "--budget", "--drop", "--groups", "--order", "--workdir")
+
+#: Arguments that are paths, by their name in ``--help``, and what shtab completes them with.
+_PATHS = ("TABLE", "FILE", "FOLDER", "DIR")
+_COMPLETIONS = {"bash": "_shtab_compgen_files", "zsh": "_files"}
+
+#: The flags of each command.
+_Flags = dict[str, dict[str, argparse.Action]]
+
 
 class _Parser(argparse.ArgumentParser):
     """One line for a mistake, with the nearest name, in place of the whole usage."""
 
     def error(self, message: str) -> NoReturn:
         sys.exit(_mistake(f"{message}; see {self.prog} --help"))
+
+
+class _Version(argparse.Action):
+    """Prints the versions of fsjax, JAX and Python, and exits; JAX is not imported."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        import platform
+        from importlib import metadata
+
+        versions = f"JAX {metadata.version('jax')}, Python {platform.python_version()}"
+        print(f"fsjax {__version__} ({versions})")
+        sys.exit(0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,13 +74,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser, flags = _parser()
+    if words in ([], ["select"]) and sys.stderr.isatty():
+        print(_guide(flags["select"]) if words else parser.format_help(), file=sys.stderr)
+        return MISTAKE
     options, unknown = parser.parse_known_args(words)
     if unknown:
-        return _mistake(f"{unknown[0]!r}: {nearest(unknown[0].partition('=')[0], flags)}")
+        known = ("--help", *flags[options.command])
+        return _mistake(f"{unknown[0]!r}: {nearest(unknown[0].partition('=')[0], known)}")
     try:
         with _terminated_as_interrupted():
             if options.command == "convert":
                 return _convert(options)
+            if options.command == "completion":
+                return _completion(parser, options.shell)
             # Within another program its age says nothing.
             elapsed = seconds_since_process_start() if arguments is None else 0.0
             return _select(options, shlex.join(["fsjax", *words]), elapsed)
@@ -165,61 +201,133 @@ def _convert(options: argparse.Namespace) -> int:
     return 0
 
 
-def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
+def _completion(parser: argparse.ArgumentParser, shell: str) -> int:
+    """Prints a script for a shell, which completes commands, flags and paths."""
+    require("shtab", "fsjax completion")
+    import shtab  # optional
+
+    print(shtab.complete(parser, shell))
+    return 0
+
+
+def _guide(flags: dict[str, argparse.Action]) -> str:
+    """The answer to ``fsjax select`` without arguments: an example, and the main flags."""
+    lines = ["Give a table and the column to predict, for example", "", f"  {_EXAMPLE}", ""]
+    for name in _MAIN_FLAGS:
+        action = flags[name]
+        lines.append(f"  {f'{name}={action.metavar}':<16}  {(action.help or '') % vars(action)}")
+    return "\n".join([*lines, "", "All flags: fsjax select --help"])
+
+
+def _parser() -> tuple[argparse.ArgumentParser, _Flags]:
     """The parser, and the flags of its commands."""
     parser = _Parser(prog="fsjax", description="Neural feature selection and sparse training.")
-    parser.add_argument("--version", action="version", version=f"fsjax {__version__}")
+    parser.add_argument(
+        "--version", nargs=0, action=_Version, help="versions of fsjax, JAX and Python"
+    )
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
-    command = commands.add_parser(
+    flags: _Flags = {}
+
+    def command(name: str, summary: str, description: str) -> Callable[..., None]:
+        """Adds a command; returns the function that adds its arguments."""
+        subparser = commands.add_parser(name, help=summary, description=description)
+        flags[name] = {}
+
+        def add(*names: str, **settings: Any) -> None:
+            action = subparser.add_argument(*names, **settings)
+            flags[name] |= dict.fromkeys(action.option_strings, action)
+            if action.metavar in _PATHS:
+                action.complete = _COMPLETIONS  # type: ignore[attr-defined]
+
+        return add
+
+    add = command(
         "select",
-        help="which columns of a table to keep, how many, and how sure",
-        description="Says which columns of a table predict its target, how many are enough, by "
-        "which method, and how sure that is. Leaves report.html, columns.csv and selection.json. "
+        "which columns of a table to keep, how many, and how sure",
+        "Says which columns of a table predict its target, how many are enough, by which method, "
+        "and how sure that is. Leaves report.html, columns.csv and selection.json in a folder. "
         "Ctrl-C leaves a report of what is done; run the same command to continue.",
     )
-    flags = ["--help"]
-
-    def add(*names: str, **settings: Any) -> None:
-        flags.extend(command.add_argument(*names, **settings).option_strings)
-
     add("table", metavar="TABLE", help="a .csv, .tsv, .xlsx, .parquet, .npz, .mat or .libsvm file")
-    add("--target", metavar="NAME", help="the column to predict (the array y), or A,B: numbers")
-    add("--separator", metavar="MARK", help="between the columns: ',', ';', tab, space (detected)")
-    add("--decimal", metavar="MARK", help="decimal mark of numbers: . or , (detected)")
-    add("--workdir", metavar="DIR", help="folder of the report (TABLE-selection)")
-    add("--budget", default="5min", metavar="TIME", help="such as 90s, 5min, 1h")
-    add("--task", metavar="TASK", help="classification, regression, multilabel, counts or survival")
-    add("--metric", metavar="NAME", help="what scores are measured by, for example accuracy or auc")
-    add("--judge", metavar="MODEL", help="what predicts from columns: linear, rbf or trees")
+    add(
+        "--target",
+        metavar="NAME",
+        help="column to predict, or several as A,B (default: the array y)",
+    )
+    add(
+        "--separator",
+        metavar="MARK",
+        help="between cells: , ; tab or space (default: detected)",
+    )
+    add("--decimal", metavar="MARK", help="decimal mark of numbers: . or , (default: detected)")
+    add("--workdir", metavar="DIR", help="folder of the report (default: TABLE-selection)")
+    add(
+        "--budget",
+        default="5min",
+        metavar="TIME",
+        help="time to use, for example 90s, 5min, 1h (default: %(default)s)",
+    )
+    add(
+        "--task",
+        metavar="TASK",
+        help="classification, regression, multilabel, counts or survival (default: one of the "
+        "first three, from the target)",
+    )
+    add(
+        "--metric",
+        metavar="NAME",
+        help="score to compare by, for example accuracy or auc (default: by the task)",
+    )
+    add(
+        "--judge",
+        metavar="MODEL",
+        help="model that predicts from the columns: linear, rbf or trees (default: whichever "
+        "predicts best)",
+    )
     add(
         "--fdr",
         type=float,
         metavar="SHARE",
-        help="select all columns whose estimated share of false ones stays below this, such as 0.1",
+        help="select all columns whose estimated share of false ones stays below this, for example "
+        "0.1 (default: the fewest columns that predict as well as the best)",
     )
-    add("--impute", metavar="RULE", help="fill missing numbers: median or mean")
-    add("--methods", metavar="A,B", help="contenders, such as l1,forest,stg")
+    add(
+        "--impute",
+        metavar="RULE",
+        help="fill missing numbers: median or mean (default: an error)",
+    )
+    add(
+        "--methods",
+        metavar="A,B",
+        help="contenders, for example l1,forest,stg (default: by the shape of the table)",
+    )
     add("--groups", metavar="NAME", help="column that tells which rows belong together (patient)")
     add("--order", metavar="NAME", help="column of times: models train on earlier rows")
     add("--drop", metavar="A,B", help="columns that may not be selected")
     add("--keep", metavar="A,B", help="columns that are selected in any case")
     add("--costs", metavar="FILE", help="a .csv file with the columns column and cost")
-    add("--seed", type=int, default=0, metavar="N", help="of all draws (0)")
+    add("--seed", type=int, default=0, metavar="N", help="of all draws (default: %(default)s)")
     add("--quiet", action="store_true", help="no progress line")
-    command = commands.add_parser(
+    add = command(
         "convert",
-        help="make a table larger than the memory one that is read from disk, once",
-        description="Converts a table into a folder that is read row by row and never held, for "
-        "the launchers (data.name=FOLDER) and fsjax.data.load.",
+        "make a table larger than the memory one that is read from disk, once",
+        "Converts a table into a folder that is read row by row and never held, for the launchers "
+        "(data.name=FOLDER) and fsjax.data.load.",
     )
-    command.add_argument(
+    add(
         "source",
         metavar="TABLE",
         help="a .csv, .tsv, .parquet or .libsvm file, or a folder of Parquet files",
     )
-    command.add_argument("folder", metavar="FOLDER", nargs="?", help="what to make (TABLE.fsjax)")
+    add("folder", metavar="FOLDER", nargs="?", help="folder to write (default: TABLE.fsjax)")
     add("--target", metavar="NAME", help="the column to predict")
     add("--quiet", action="store_true", help="no progress bar")
+    add = command(
+        "completion",
+        "print a script that completes commands, flags and paths in a shell",
+        "Prints the completion script of a shell. Needs pip install 'fsjax[completion]'.",
+    )
+    add("shell", choices=SHELLS)
     return parser, flags
 
 

@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import ParamSpec, TypeGuard, TypeVar
 
-import numpy as np
-
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -108,6 +106,8 @@ def unknown_attribute(module: str, name: str, public: Iterable[str]) -> Attribut
 
 def check_flag(label: str, value: object) -> bool:
     """The boolean, possibly NumPy's, as a ``bool``; ConfigError for anything else."""
+    import numpy as np  # slow to import, and not needed for the command line's own mistakes
+
     if not isinstance(value, bool | np.bool_):
         raise ConfigError(f"{label}={value!r}; choose True or False")
     return bool(value)

@@ -37,7 +37,7 @@ def test_an_import_brings_in_what_it_needs() -> None:
         import gc, sys
         enabled, frozen = gc.isenabled(), gc.get_freeze_count()
         import fsjax
-        assert not {"jax", "pandas", "sklearn"} & set(sys.modules)
+        assert not {"jax", "numpy", "pandas", "sklearn"} & set(sys.modules)
         assert (gc.isenabled(), gc.get_freeze_count()) == (enabled, frozen)
         import fsjax.sparsity
         assert not {"fsjax.engine", "fsjax.methods", "fsjax.data", "pandas"} & set(sys.modules)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fsjax.report.html import facts_table
-from fsjax.report.style import shorten
+from fsjax.report.wording import shorten
 
 if TYPE_CHECKING:
     from fsjax.auto.partial_dependence import Curve

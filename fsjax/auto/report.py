@@ -5,21 +5,22 @@ from __future__ import annotations
 import datetime
 import html
 import math
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from fsjax.auto.column_table import COLUMN_STYLE, SEARCH_SCRIPT, WITHOUT_LEAKS, columns_section
 from fsjax.auto.columns import LEFT_OUT, LOOK_AT, Note
 from fsjax.auto.heatmaps import HEATMAP_STYLE, confusion_table, likeness_heatmap
-from fsjax.auto.pictures import plot_columns, plot_curves, plot_decoys
 from fsjax.auto.scoring import metric_named
-from fsjax.report import style
+from fsjax.extras import is_installed
 from fsjax.report.charts import CHART_STYLE, chart
 from fsjax.report.html import facts_table, page_of, rows_table
+from fsjax.report.wording import count
 from fsjax.tables.columns import FEW
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from fsjax.auto.selection import Selection
 
@@ -83,6 +84,8 @@ def _sections(selection: Selection, command: str | None, date: datetime.date) ->
     yield "<h2>How it was done</h2>" + facts_table(_how(selection))
     if command:
         yield f"<h2>How to run it again</h2><pre>{html.escape(command)}</pre>"
+    if not is_installed("matplotlib"):
+        yield "<p>Without figures: Matplotlib is not installed (pip install 'fsjax[plot]').</p>"
     yield SEARCH_SCRIPT
 
 
@@ -146,7 +149,16 @@ def _curves(selection: Selection, name: str) -> str:
         f"Cross-validated {label} by number of columns, with standard errors; the grey band is "
         "within one standard error of the best score"
     )
-    return chart(lambda width: plot_curves(selection, width), name, caption)
+    return _chart(lambda pictures, width: pictures.plot_curves(selection, width), name, caption)
+
+
+def _chart(draw: Callable[[Any, float], Figure | None], name: str, caption: str) -> str:
+    """A figure that ``draw`` makes with :mod:`fsjax.auto.pictures`, if Matplotlib is installed."""
+    if not is_installed("matplotlib"):
+        return ""
+    from fsjax.auto import pictures
+
+    return chart(lambda width: draw(pictures, width), name, caption)
 
 
 def _column_pictures(selection: Selection) -> Iterable[str]:
@@ -158,16 +170,16 @@ def _column_pictures(selection: Selection) -> Iterable[str]:
             "columns with a correlation close to 1 could replace each other.</p>"
         )
         yield likeness_heatmap(selection.likeness)
-    yield chart(
-        lambda width: plot_columns(selection, width),
+    yield _chart(
+        lambda pictures, width: pictures.plot_columns(selection, width),
         "columns",
         f"Selection frequency: stability selection over {halves} complementary halves of the rows",
     )
-    yield chart(
-        lambda width: plot_decoys(selection, width),
+    yield _chart(
+        lambda pictures, width: pictures.plot_decoys(selection, width),
         "decoys",
         "By how much columns are more important than their decoys, and decoys than their "
-        f"columns, in {style.count(sets, 'set')} of decoys (knockoffs of numeric columns, permuted "
+        f"columns, in {count(sets, 'set')} of decoys (knockoffs of numeric columns, permuted "
         "copies of the others); columns above the line are filled, the band spans all sets",
     )
 
@@ -234,8 +246,7 @@ def _how(selection: Selection) -> dict[str, str]:
         + (f", and at most {metric.margin:g} behind it" if math.isfinite(metric.margin) else ""),
         "permutation test": f"{facts['permutations']} permutations of the target, of which "
         f"{facts['as_good']} are predicted as well as the target",
-        "decoys": f"{style.count(facts['decoy_sets'], 'set')}, importance by "
-        f"{facts['decoy_statistic']}"
+        "decoys": f"{count(facts['decoy_sets'], 'set')}, importance by {facts['decoy_statistic']}"
         if facts["decoy_sets"]
         else "none",
         "seconds": selection.seconds,

@@ -15,6 +15,7 @@ import pandas as pd
 
 from fsjax.auto.columns import LEFT_OUT, LOOK_AT, Note
 from fsjax.errors import printable
+from fsjax.extras import require
 from fsjax.storage.atomic_files import write_text
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ class Selection:
 
     def plot(self) -> Figure:
         """The score against the number of columns, for every method, with standard errors."""
+        require("matplotlib", "plot")
         from fsjax.auto.pictures import plot_curves
 
         return plot_curves(self)

@@ -8,8 +8,10 @@ and the same bits.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import numpy as np
@@ -69,4 +71,18 @@ def options_for(work: float) -> Options | None:
     """The options of XLA for a program with this amount of work; ``None`` on accelerators."""
     if jax.default_backend() != "cpu":
         return None
-    return next((options for most, options in _LEVELS if work <= most), _WIDE)
+    chosen = next((options for most, options in _LEVELS if work <= most), _WIDE)
+    return {name: value for name, value in chosen.items() if _is_known(name, value)}
+
+
+@functools.cache
+def _is_known(name: str, value: bool | int) -> bool:
+    """Whether this version of XLA has an option: newer versions drop some."""
+    if jax.__version_info__ < (0, 11):
+        return True
+    option: dict[str, Any] = {name: value}
+    try:
+        jax.jit(lambda: 0).lower().compile(option)
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True

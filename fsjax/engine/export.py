@@ -13,6 +13,7 @@ from jax import export as jax_export
 from fsjax.engine.result import FitResult
 from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError
+from fsjax.extras import require
 from fsjax.storage.atomic_files import atomic_open
 from fsjax.tables.scaling import is_single
 
@@ -43,8 +44,9 @@ def export(
       The serialised program, as written to the file.
 
     Raises:
-      ConfigError: for methods that do not predict, and for an unknown seed.
+      ConfigError: for methods that do not predict, for an unknown seed, and without flatbuffers.
     """
+    require("flatbuffers", "fsjax.export")
     if result.method.predict is None:
         raise ConfigError(f"{result.method.name} only selects columns; it does not predict")
     if seed is not None and seed not in result.seeds:

@@ -22,6 +22,8 @@ def check_backend() -> None:
 
         # As Matplotlib itself does with MPLBACKEND.
         matplotlib.rcParams["backend"] = backend
+    except ImportError:  # an optional library
+        pass
     except ValueError:
         warnings.warn(
             f"MPLBACKEND={backend!r} is not a backend of Matplotlib and is ignored", stacklevel=2

@@ -16,6 +16,7 @@ import pandas as pd
 from sklearn.datasets import load_svmlight_file
 
 from fsjax.errors import DataError, nearest
+from fsjax.extras import require
 from fsjax.readers.file_type import first_line
 from fsjax.readers.table_files import features_of, target_column
 from fsjax.readers.text import USUAL_SEPARATOR, open_text
@@ -90,6 +91,7 @@ def parquet_files(folder: Path) -> list[Path]:
 
 
 def _parquet(path: Path, target: TargetColumn) -> Source:
+    require("pyarrow", "reading Parquet files")
     from pyarrow import dataset
 
     files = list(map(str, parquet_files(path))) if path.is_dir() else str(path)

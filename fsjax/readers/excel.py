@@ -9,6 +9,7 @@ import pandas as pd
 
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import DataError
+from fsjax.extras import require
 from fsjax.readers.text import check_header, without_nameless_columns
 
 #: Measured ratio of the memory of cells to the size of their text in the file.
@@ -37,13 +38,9 @@ def excel_frame(data: bytes, max_bytes: int | None) -> tuple[pd.DataFrame, tuple
       DataError: if openpyxl is missing, the sheet is empty or too large, or column names are
         repeated or missing.
     """
-    try:
-        import openpyxl  # optional
-    except ImportError:
-        raise DataError(
-            "reading .xlsx files needs openpyxl: pip install 'fsjax[excel]', or save the sheet as "
-            "CSV"
-        ) from None
+    require("openpyxl", "reading .xlsx files")
+    import openpyxl
+
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         unpacked = sum(member.file_size for member in archive.infolist())
     check_bytes(_UNFOLDS * unpacked, max_bytes, "the workbook", "save the sheet as CSV")

@@ -17,6 +17,7 @@ from sklearn.datasets import load_svmlight_file
 
 from fsjax.environment.memory_limits import check_bytes, limit_of
 from fsjax.errors import DataError
+from fsjax.extras import require
 from fsjax.readers.matlab import read_arrays
 from fsjax.readers.unlzw import unlzw
 from fsjax.storage.npz import Arrays
@@ -212,6 +213,7 @@ def read_mice(files: Sequence[bytes]) -> FileTable:
     """Read Mice Protein Expression: the 77 protein columns (NaN where missing) and the class."""
     data = files[0]
     if data.startswith((b"\xd0\xcf\x11\xe0", b"PK")):
+        require("openpyxl" if data.startswith(b"PK") else "xlrd", "reading the Excel file")
         frame = pd.read_excel(io.BytesIO(data))
     else:
         frame = pd.read_csv(io.BytesIO(plain(data)))

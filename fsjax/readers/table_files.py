@@ -14,6 +14,7 @@ from sklearn.datasets import load_svmlight_file
 
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
+from fsjax.extras import require
 from fsjax.readers.excel import excel_frame
 from fsjax.readers.file_type import first_line, sniff
 from fsjax.readers.formats import FileTable, compact, read_mat, read_npz
@@ -296,6 +297,7 @@ def _text_frame(usual: str | None, data: bytes, options: Options) -> _Frame:
 
 
 def _parquet_frame(data: bytes, options: Options) -> _Frame:
+    require("pyarrow", "reading Parquet files")
     import pyarrow.parquet as pq  # slow to import, and needed for few tables
 
     max_bytes = options.max_bytes

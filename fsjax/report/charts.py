@@ -6,13 +6,13 @@ import html
 import io
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import matplotlib
-from matplotlib.figure import Figure
-
-from fsjax.report import style
+from fsjax.report import palette
 from fsjax.report.html import inline_svg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: Width in inches of a chart on a telephone of 390 pixels.
 NARROW: Final = 3.7
@@ -20,11 +20,11 @@ NARROW: Final = 3.7
 #: Colours of charts on a light page, and their replacements on a dark one.
 _DARK: Final = {
     "#000000": "#e4e7eb",
-    style.BLUE: "#4ea8de",
-    style.ORANGE: "#f0803c",
-    style.GREEN: "#2fbf94",
-    style.PURPLE: "#e2a0c4",
-    style.GREY: "#a0a7b0",
+    palette.BLUE: "#4ea8de",
+    palette.ORANGE: "#f0803c",
+    palette.GREEN: "#2fbf94",
+    palette.PURPLE: "#e2a0c4",
+    palette.GREY: "#a0a7b0",
     "#8B5A2B": "#c49264",
     "#6A3D9A": "#ae8ad9",
     "#B15928": "#dd8a58",
@@ -66,7 +66,7 @@ def chart(draw: Callable[[float], Figure | None], name: str, caption: str) -> st
       HTML, empty if there is nothing to draw.
     """
     text, forms = html.escape(caption), ""
-    for form, width in (("wide", style.WIDTH), ("narrow", NARROW)):
+    for form, width in (("wide", palette.WIDTH), ("narrow", NARROW)):
         figure = draw(width)
         if figure is None:
             return ""
@@ -75,7 +75,9 @@ def chart(draw: Callable[[float], Figure | None], name: str, caption: str) -> st
 
 
 def themed_svg(figure: Figure, name: str, caption: str) -> str:
-    """A figure as inline SVG without background, with the colours of the page's style."""
+    """A figure as inline SVG without background, with the colours of the page's palette."""
+    import matplotlib  # optional
+
     buffer = io.StringIO()
     # Text stays text, and ids do not change from run to run.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):

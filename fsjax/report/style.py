@@ -14,30 +14,27 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from fsjax.engine.result import FitResult
 from fsjax.errors import DataError, printable
+from fsjax.report.palette import BLUE as BLUE
+from fsjax.report.palette import GREEN as GREEN
+from fsjax.report.palette import GREY as GREY
+from fsjax.report.palette import ORANGE as ORANGE
+from fsjax.report.palette import PURPLE as PURPLE
+from fsjax.report.palette import WIDTH
+from fsjax.report.wording import NAME_LENGTH as NAME_LENGTH
+from fsjax.report.wording import count, plural, shorten
 from fsjax.storage.atomic_files import atomic_open
-
-#: Colours of Okabe and Ito's palette, which can be distinguished with any colour vision.
-BLUE: Final = "#0072B2"
-ORANGE: Final = "#D55E00"
-GREEN: Final = "#009E73"
-PURPLE: Final = "#CC79A7"
-GREY: Final = "#5F5F5F"
 
 #: Colour map: dark is large, and even the lightest colour differs from the greys of a background.
 COLORS: Final = "viridis_r"
 
 #: Pixels per inch: the figures are 1200 pixels wide.
 DPI: Final = 150
-WIDTH: Final = 8.0
 
 #: Figures with fewer bars have room for this many.
 MIN_BARS: Final = 6
 
 #: A grid with a larger ratio of its sides fills its axes with pixels that are not square.
 MAX_ELONGATION: Final = 4
-
-#: Longest name that is shown in full.
-NAME_LENGTH: Final = 32
 
 
 class Picture(Figure):
@@ -179,16 +176,6 @@ def all_runs(result: FitResult) -> str:
     return "halves of the rows" if result.runs == "half" else plural(result.runs)
 
 
-def count(number: int, noun: str) -> str:
-    """``1 seed``, ``2 seeds``."""
-    return f"{number} {noun if number == 1 else plural(noun)}"
-
-
-def plural(noun: str) -> str:
-    """``seeds``, ``halves``."""
-    return f"{noun[:-1]}ves" if noun.endswith("lf") else f"{noun}s"
-
-
 def unit_names(
     result: FitResult, names: Sequence[str] | None, chosen: Sequence[int] | np.ndarray
 ) -> list[str]:
@@ -203,18 +190,6 @@ def unit_names(
     names = result.unit_names if names is None else names
     shown = [f"x{column}" if names is None else names[column] for column in chosen]
     return [literal(shorten(name)) for name in shown]
-
-
-def shorten(name: object, length: int = NAME_LENGTH) -> str:
-    """A name on one line; if longer than ``length`` characters, with dots in its middle.
-
-    Both ends are kept, because long names of columns often differ only at the end.
-    """
-    text = " ".join(str(name).split())
-    if len(text) <= length:
-        return text
-    tail = (length - 3) // 2
-    return f"{text[: length - 3 - tail]}...{text[len(text) - tail :]}"
 
 
 def literal(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import jax.numpy as jnp
 import numpy as np
 
+from fsjax.extras import require
 from fsjax.sparsity.linear_maps import LinearMap, linear_maps
 from fsjax.sparsity.masks import Where, is_kernel, named_leaves
 from fsjax.sparsity.tiles import tile_of
@@ -141,6 +142,7 @@ def mask_figure(masks: PyTree, where: Where = is_kernel) -> Figure:
 
     Kernels of convolutions are drawn as matrices; the inputs of each kernel position form a block.
     """
+    require("matplotlib", "mask_figure")
     from matplotlib.figure import Figure
 
     leaves = {path: np.asarray(mask) for path, mask in named_leaves(masks, where).items()}

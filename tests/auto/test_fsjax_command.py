@@ -11,11 +11,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+import fsjax
 from fsjax.auto import compete
 from fsjax.cli import main
 
@@ -151,8 +153,39 @@ def test_the_installed_command(folder):
     assert done.stdout.startswith("fsjax ")
 
 
+def test_versions(folder):
+    done = subprocess.run(
+        [sys.executable, "-m", "fsjax", "--version"], capture_output=True, text=True, check=True
+    )
+    python = ".".join(map(str, sys.version_info[:3]))
+    assert done.stdout == f"fsjax {fsjax.__version__} (JAX {jax.__version__}, Python {python})\n"
+
+
+@pytest.mark.parametrize("words", [[], ["select"]])
+def test_without_arguments(words, monkeypatch, capsys):
+    """One line in a pipe; on a terminal what to type."""
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert main(words) == 2
+    text = capsys.readouterr().err
+    assert "select" in text and "--help" in text
+    if words:
+        assert "fsjax select patients.csv --target=outcome" in text and "default: 5min" in text
+
+
+@pytest.mark.parametrize(("shell", "paths"), [("bash", "_shtab_compgen_files"), ("zsh", "_files")])
+def test_completion(shell, paths, capsys):
+    pytest.importorskip("shtab", reason="pip install fsjax[completion]")
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(text in script for text in ("select", "convert", "--budget", "--target", paths))
+
+
 def test_help(capsys):
     with pytest.raises(SystemExit):
         main(["select", "--help"])
     out = capsys.readouterr().out
-    assert "--target NAME" in out and "Ctrl-C" in out
+    assert "--target NAME" in out and "Ctrl-C" in out and "(default: 5min)" in out
