@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,17 @@ from sphinx.application import Sphinx
 from sphinx.domains.python import PyObject
 from sphinx.environment import BuildEnvironment
 
+from fsjax.version import __version__
+
+ROOT = Path(__file__).parents[1]
+
 project = "fsjax"
-html_title = "fsjax"
+release = __version__
+html_title = f"fsjax {release}"
 html_show_copyright = False
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
@@ -31,6 +38,25 @@ exclude_patterns = ["tables"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 copybutton_exclude = ".linenos, .gp, .go"
+
+# Tutorials are notebooks written as text. Building the site executes them; an error in one fails
+# the build. Their outputs are cached for one state of the code: a change anywhere in it runs them
+# again.
+_CODE = hashlib.sha256()
+for _folder in ("fsjax", "experiments", "configs"):
+    for _file in sorted((ROOT / _folder).rglob("*.py")):
+        _CODE.update(_file.read_bytes())
+# The kernels import experiments and configs, which are not installed.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(ROOT / "build" / "tutorials" / _CODE.hexdigest()[:12])
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_execution_timeout = 900
+nb_merge_streams = True
+nb_output_stderr = "remove-warn"  # a tutorial that warns or shows a progress bar fails the build
+nb_number_source_lines = False
 
 # The reference.
 autodoc_member_order = "bysource"
