@@ -6,18 +6,28 @@ import hashlib
 import importlib.util
 import os
 import re
+import sys
+import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_origin
 
 from docutils import nodes
+from numpy.typing import ArrayLike
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.domains.python import PyObject
 from sphinx.environment import BuildEnvironment
+from sphinx.util.typing import stringify_annotation
 
+from fsjax import arguments
 from fsjax.version import __version__
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+from tools.api_examples import FILE, examples  # noqa: E402
+
+#: The examples of public names.
+EXAMPLES = examples()
 
 project = "fsjax"
 release = __version__
@@ -79,6 +89,9 @@ mathjax3_config = {"options": {"enableMenu": False}}
 html_theme = "sphinx_book_theme"
 html_static_path = ["assets", str(_MATHJAX / mathjax_path)]
 html_css_files = ["extra.css"]
+html_js_files = [("extra.js", {"defer": "defer"})]
+html_favicon = "assets/favicon.svg"
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system is
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
@@ -96,6 +109,14 @@ NAME = re.compile(r"fsjax(\.\w+)+")
 UNLINKED = (nodes.reference, nodes.title, pending_xref)
 
 
+#: What autodoc writes for a type, and the name that a reader knows.
+SHORT_TYPES = {
+    stringify_annotation(annotation, "smart"): name
+    for name, annotation in {"ArrayLike": ArrayLike, **vars(arguments)}.items()
+    if name == "ArrayLike" or get_origin(annotation) is Annotated
+}
+
+
 def skip_member(
     app: Sphinx, kind: str, name: str, obj: Any, skip: bool, options: Any
 ) -> bool | None:
@@ -109,6 +130,14 @@ def plain_defaults(
 ) -> tuple[str | None, Any]:
     """Show functions that are default values by name, without their address."""
     return signature and re.sub(r"<function (\w+)[^>]*>", r"\1", signature), returns
+
+
+def short_types(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
+    """Show ``ArrayLike`` and ``Count`` by name, where autodoc has written out what they are."""
+    for types in app.env.current_document.autodoc_annotations.values():
+        for argument in types:
+            for written_out, short in SHORT_TYPES.items():
+                types[argument] = types[argument].replace(written_out, short)
 
 
 def link_names(app: Sphinx, doctree: nodes.document) -> None:
@@ -126,6 +155,16 @@ def link_names(app: Sphinx, doctree: nodes.document) -> None:
             )
             parent.replace(literal, link)
             link += literal
+
+
+def add_example(
+    app: Sphinx, kind: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Put the example of a name below its docstring."""
+    app.env.note_dependency(str(FILE))
+    if example := EXAMPLES.get(name):
+        code = textwrap.indent(example.code, "   ").splitlines()
+        lines += ["", ".. rubric:: Example", "", ".. code-block:: python", "", *code, ""]
 
 
 def find_public_name(
@@ -149,6 +188,27 @@ def find_public_name(
     return nodes.reference("", "", content, internal=True, refuri=f"{uri}#{entry.node_id}")
 
 
+def write_summary(app: Sphinx, exception: Exception | None) -> None:
+    """Write ``llms.txt``: each page with the first sentence below its title, for machines."""
+    if exception is not None or app.builder.format != "html":
+        return
+    env = app.env
+    lines = ["# fsjax", "", f"> {_first_sentence(env.get_doctree(app.config.root_doc))}", ""]
+    for name in sorted(env.found_docs):
+        link = f"[{env.titles[name].astext()}]({app.builder.get_target_uri(name)})"
+        lines.append(f"- {link}: {_first_sentence(env.get_doctree(name))}".removesuffix(": "))
+    (Path(app.outdir) / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _first_sentence(doctree: nodes.document) -> str:
+    """The first sentence below the title, without line breaks."""
+    for paragraph in doctree.findall(nodes.paragraph):
+        if isinstance(paragraph.parent, nodes.section) and paragraph.parent.parent is doctree:
+            text = " ".join(paragraph.astext().split())
+            return re.split(r"(?<=[.?!])\s+(?=[A-Z])", text, maxsplit=1)[0].rstrip(":")
+    return ""
+
+
 def setup(app: Sphinx) -> None:
     """Register the hooks of this file; Sphinx calls this function."""
     for field in PyObject.doc_field_types:
@@ -156,5 +216,8 @@ def setup(app: Sphinx) -> None:
             field.label = "Attributes"
     app.connect("autodoc-skip-member", skip_member)
     app.connect("autodoc-process-signature", plain_defaults)
+    app.connect("autodoc-process-docstring", add_example, priority=900)  # after napoleon
+    app.connect("object-description-transform", short_types, priority=400)
     app.connect("doctree-read", link_names)
     app.connect("missing-reference", find_public_name)
+    app.connect("build-finished", write_summary)
