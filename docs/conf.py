@@ -11,6 +11,7 @@ import textwrap
 from pathlib import Path
 from typing import Annotated, Any, get_origin
 
+import jax
 from docutils import nodes
 from numpy.typing import ArrayLike
 from sphinx.addnodes import pending_xref
@@ -109,11 +110,14 @@ NAME = re.compile(r"fsjax(\.\w+)+")
 UNLINKED = (nodes.reference, nodes.title, pending_xref)
 
 
+#: Types of other packages that autodoc writes out.
+KNOWN_TYPES = {"ArrayLike": ArrayLike, "jax.Array": jax.Array}
+
 #: What autodoc writes for a type, and the name that a reader knows.
 SHORT_TYPES = {
     stringify_annotation(annotation, "smart"): name
-    for name, annotation in {"ArrayLike": ArrayLike, **vars(arguments)}.items()
-    if name == "ArrayLike" or get_origin(annotation) is Annotated
+    for name, annotation in {**vars(arguments), **KNOWN_TYPES}.items()
+    if name in KNOWN_TYPES or get_origin(annotation) is Annotated
 }
 
 
@@ -144,7 +148,8 @@ def link_names(app: Sphinx, doctree: nodes.document) -> None:
     """Link names such as ``fsjax.fit`` in the text, if the site documents them."""
     for literal in list(doctree.findall(nodes.literal)):
         parent = literal.parent
-        if NAME.fullmatch(literal.astext()) and not isinstance(parent, UNLINKED):
+        # A literal that is the text of a link lies in an inline node of that link.
+        if NAME.fullmatch(literal.astext()) and not isinstance(parent, (*UNLINKED, nodes.inline)):
             link = pending_xref(
                 "",
                 refdomain="py",
@@ -162,6 +167,8 @@ def add_example(
 ) -> None:
     """Put the example of a name below its docstring."""
     app.env.note_dependency(str(FILE))
+    if kind == "data" and type(obj).__doc__ == obj.__doc__:
+        lines.clear()  # what a tuple or a dict is
     if example := EXAMPLES.get(name):
         code = textwrap.indent(example.code, "   ").splitlines()
         lines += ["", ".. rubric:: Example", "", ".. code-block:: python", "", *code, ""]
