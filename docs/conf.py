@@ -115,9 +115,10 @@ KNOWN_TYPES = {"ArrayLike": ArrayLike, "jax.Array": jax.Array}
 
 #: What autodoc writes for a type, and the name that a reader knows.
 SHORT_TYPES = {
-    stringify_annotation(annotation, "smart"): name
+    stringify_annotation(annotation, mode): name
     for name, annotation in {**vars(arguments), **KNOWN_TYPES}.items()
     if name in KNOWN_TYPES or get_origin(annotation) is Annotated
+    for mode in ("smart", "fully-qualified-except-typing", "fully-qualified")
 }
 
 
@@ -139,9 +140,14 @@ def plain_defaults(
 def short_types(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
     """Show ``ArrayLike`` and ``Count`` by name, where autodoc has written out what they are."""
     for types in app.env.current_document.autodoc_annotations.values():
-        for argument in types:
-            for written_out, short in SHORT_TYPES.items():
-                types[argument] = types[argument].replace(written_out, short)
+        for argument, text in types.items():
+            types[argument] = _shortened(text)
+
+
+def _shortened(text: str) -> str:
+    for written_out, short in SHORT_TYPES.items():
+        text = text.replace(written_out, short)
+    return text
 
 
 def link_names(app: Sphinx, doctree: nodes.document) -> None:
@@ -165,10 +171,11 @@ def link_names(app: Sphinx, doctree: nodes.document) -> None:
 def add_example(
     app: Sphinx, kind: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """Put the example of a name below its docstring."""
+    """Put the example of a name below its docstring, whose types are named as readers know them."""
     app.env.note_dependency(str(FILE))
     if kind == "data" and type(obj).__doc__ == obj.__doc__:
         lines.clear()  # what a tuple or a dict is
+    lines[:] = [_shortened(line) for line in lines]  # napoleon writes types of attributes
     if example := EXAMPLES.get(name):
         code = textwrap.indent(example.code, "   ").splitlines()
         lines += ["", ".. rubric:: Example", "", ".. code-block:: python", "", *code, ""]
