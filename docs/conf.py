@@ -66,6 +66,7 @@ nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_execution_timeout = 900
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # with tables
 nb_output_stderr = "remove-warn"  # a tutorial that warns or shows a progress bar fails the build
 nb_number_source_lines = False
 
