@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import os
 import re
+import sys
+import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_origin
 
+import jax
 from docutils import nodes
+from numpy.typing import ArrayLike
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.domains.python import PyObject
 from sphinx.environment import BuildEnvironment
+from sphinx.util.typing import stringify_annotation
+
+from fsjax import arguments
+from fsjax.version import __version__
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+from tools.api_examples import FILE, examples  # noqa: E402
+
+#: The examples of public names.
+EXAMPLES = examples()
 
 project = "fsjax"
-html_title = "fsjax"
+release = __version__
+html_title = f"fsjax {release}"
 html_show_copyright = False
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
@@ -31,6 +49,26 @@ exclude_patterns = ["tables"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 copybutton_exclude = ".linenos, .gp, .go"
+
+# Tutorials are notebooks written as text. Building the site executes them; an error in one fails
+# the build. Their outputs are cached for one state of the code: a change anywhere in it runs them
+# again.
+_CODE = hashlib.sha256()
+for _folder in ("fsjax", "experiments", "configs"):
+    for _file in sorted((ROOT / _folder).rglob("*.py")):
+        _CODE.update(_file.read_bytes())
+# The kernels import experiments and configs, which are not installed.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(ROOT / "build" / "tutorials" / _CODE.hexdigest()[:12])
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_execution_timeout = 900
+nb_merge_streams = True
+nb_render_markdown_format = "myst"  # with tables
+nb_output_stderr = "remove-warn"  # a tutorial that warns or shows a progress bar fails the build
+nb_number_source_lines = False
 
 # The reference.
 autodoc_member_order = "bysource"
@@ -53,6 +91,9 @@ mathjax3_config = {"options": {"enableMenu": False}}
 html_theme = "sphinx_book_theme"
 html_static_path = ["assets", str(_MATHJAX / mathjax_path)]
 html_css_files = ["extra.css"]
+html_js_files = [("extra.js", {"defer": "defer"})]
+html_favicon = "assets/favicon.svg"
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system is
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
@@ -70,6 +111,18 @@ NAME = re.compile(r"fsjax(\.\w+)+")
 UNLINKED = (nodes.reference, nodes.title, pending_xref)
 
 
+#: Types of other packages that autodoc writes out.
+KNOWN_TYPES = {"ArrayLike": ArrayLike, "jax.Array": jax.Array}
+
+#: What autodoc writes for a type, and the name that a reader knows.
+SHORT_TYPES = {
+    stringify_annotation(annotation, mode): name
+    for name, annotation in {**vars(arguments), **KNOWN_TYPES}.items()
+    if name in KNOWN_TYPES or get_origin(annotation) is Annotated
+    for mode in ("smart", "fully-qualified-except-typing", "fully-qualified")
+}
+
+
 def skip_member(
     app: Sphinx, kind: str, name: str, obj: Any, skip: bool, options: Any
 ) -> bool | None:
@@ -85,11 +138,25 @@ def plain_defaults(
     return signature and re.sub(r"<function (\w+)[^>]*>", r"\1", signature), returns
 
 
+def short_types(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
+    """Show ``ArrayLike`` and ``Count`` by name, where autodoc has written out what they are."""
+    for types in app.env.current_document.autodoc_annotations.values():
+        for argument, text in types.items():
+            types[argument] = _shortened(text)
+
+
+def _shortened(text: str) -> str:
+    for written_out, short in SHORT_TYPES.items():
+        text = text.replace(written_out, short)
+    return text
+
+
 def link_names(app: Sphinx, doctree: nodes.document) -> None:
     """Link names such as ``fsjax.fit`` in the text, if the site documents them."""
     for literal in list(doctree.findall(nodes.literal)):
         parent = literal.parent
-        if NAME.fullmatch(literal.astext()) and not isinstance(parent, UNLINKED):
+        # A literal that is the text of a link lies in an inline node of that link.
+        if NAME.fullmatch(literal.astext()) and not isinstance(parent, (*UNLINKED, nodes.inline)):
             link = pending_xref(
                 "",
                 refdomain="py",
@@ -100,6 +167,19 @@ def link_names(app: Sphinx, doctree: nodes.document) -> None:
             )
             parent.replace(literal, link)
             link += literal
+
+
+def add_example(
+    app: Sphinx, kind: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Put the example of a name below its docstring, whose types are named as readers know them."""
+    app.env.note_dependency(str(FILE))
+    if kind == "data" and type(obj).__doc__ == obj.__doc__:
+        lines.clear()  # what a tuple or a dict is
+    lines[:] = [_shortened(line) for line in lines]  # napoleon writes types of attributes
+    if example := EXAMPLES.get(name):
+        code = textwrap.indent(example.code, "   ").splitlines()
+        lines += ["", ".. rubric:: Example", "", ".. code-block:: python", "", *code, ""]
 
 
 def find_public_name(
@@ -123,6 +203,27 @@ def find_public_name(
     return nodes.reference("", "", content, internal=True, refuri=f"{uri}#{entry.node_id}")
 
 
+def write_summary(app: Sphinx, exception: Exception | None) -> None:
+    """Write ``llms.txt``: each page with the first sentence below its title, for machines."""
+    if exception is not None or app.builder.format != "html":
+        return
+    env = app.env
+    lines = ["# fsjax", "", f"> {_first_sentence(env.get_doctree(app.config.root_doc))}", ""]
+    for name in sorted(env.found_docs):
+        link = f"[{env.titles[name].astext()}]({app.builder.get_target_uri(name)})"
+        lines.append(f"- {link}: {_first_sentence(env.get_doctree(name))}".removesuffix(": "))
+    (Path(app.outdir) / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _first_sentence(doctree: nodes.document) -> str:
+    """The first sentence below the title, without line breaks."""
+    for paragraph in doctree.findall(nodes.paragraph):
+        if isinstance(paragraph.parent, nodes.section) and paragraph.parent.parent is doctree:
+            text = " ".join(paragraph.astext().split())
+            return re.split(r"(?<=[.?!])\s+(?=[A-Z])", text, maxsplit=1)[0].rstrip(":")
+    return ""
+
+
 def setup(app: Sphinx) -> None:
     """Register the hooks of this file; Sphinx calls this function."""
     for field in PyObject.doc_field_types:
@@ -130,5 +231,8 @@ def setup(app: Sphinx) -> None:
             field.label = "Attributes"
     app.connect("autodoc-skip-member", skip_member)
     app.connect("autodoc-process-signature", plain_defaults)
+    app.connect("autodoc-process-docstring", add_example, priority=900)  # after napoleon
+    app.connect("object-description-transform", short_types, priority=400)
     app.connect("doctree-read", link_names)
     app.connect("missing-reference", find_public_name)
+    app.connect("build-finished", write_summary)

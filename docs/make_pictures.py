@@ -1,4 +1,14 @@
-"""Makes the pictures of the documentation, from digits: ``python docs/make_pictures.py``."""
+"""Makes the pictures of the documentation, from digits: ``python docs/make_pictures.py``.
+
+``report.png`` is a picture of the first page of a report in a browser: the levels of the data set
+``mice_protein`` as a CSV file with the columns ``mouse`` and ``class``, then
+
+    fsjax select mice_protein.csv --target=class --groups=mouse --impute=median --budget=5min
+    chromium --headless --hide-scrollbars --force-device-scale-factor=1.5 --window-size=900,1500 \\
+        --screenshot=report.png mice_protein-selection/report.html
+
+cut below the first chart.
+"""
 
 from __future__ import annotations
 
