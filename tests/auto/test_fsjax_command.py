@@ -1,6 +1,6 @@
 """The command ``fsjax select``, mistakes included.
 
-Covers ``fsjax.version``.
+Covers ``fsjax.__main__``, ``fsjax.version``.
 """
 
 import json

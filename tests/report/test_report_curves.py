@@ -1,4 +1,7 @@
-"""Training curves: which panels, what they show, and that no text is cut off."""
+"""Training curves: which panels, what they show, and that no text is cut off.
+
+Covers ``fsjax.report.palette``, ``fsjax.report.wording``.
+"""
 
 import numpy as np
 import pytest
