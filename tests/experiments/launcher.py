@@ -48,7 +48,7 @@ def launch_here(module: str, *arguments: str) -> Done:
     with (
         pytest.MonkeyPatch.context() as patch,
         warnings.catch_warnings(),
-        _no_flags(),
+        temporary_flags(),
         _same_signals(),
         contextlib.chdir(ROOT),
     ):
@@ -64,8 +64,8 @@ def launch_here(module: str, *arguments: str) -> Done:
 
 
 @contextlib.contextmanager
-def _no_flags() -> Iterator[None]:
-    """Removes the flags that a launcher defines, for the next one."""
+def temporary_flags() -> Iterator[None]:
+    """Removes the flags that are defined inside, for the next launcher."""
     before = set(flags.FLAGS)
     try:
         yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 from absl.flags import FLAGS
 from absl.testing import flagsaver
+from launcher import temporary_flags
 from ml_collections import ConfigDict
 
 from experiments.papers import packages, reference
@@ -80,9 +82,10 @@ def test_cells_of_a_training_are_accuracies_without_options() -> None:
 
 
 @pytest.fixture
-def defined_flags() -> None:
-    if "largest" not in FLAGS:
+def defined_flags() -> Iterator[None]:
+    with temporary_flags():
         reference.define_flags()
+        yield
 
 
 def test_what_is_in_the_table_is_not_run_again(
