@@ -105,8 +105,8 @@ _MODULE_OF = {
 if not TYPE_CHECKING:  # else no misspelt name would be a type error
 
     def __getattr__(name: str) -> Any:
-        if name == "similarity":
-            return importlib.import_module("fsjax.sparsity.similarity")
+        if name in ("similarity", "testing"):
+            return importlib.import_module(f"fsjax.sparsity.{name}")
         if name in _MODULE_OF:
             module = importlib.import_module(f"fsjax.sparsity.{_MODULE_OF[name]}")
             return globals().setdefault(name, getattr(module, name))
