@@ -8,7 +8,7 @@ OLDEST := .venv-oldest
 NEWEST := .venv-newest
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow test-oldest test-newest chaos fuzz lint types format docs benchmark \
+.PHONY: demo test test-slow test-oldest test-newest chaos fuzz lint types format docs site benchmark \
   package version clean
 
 $(STAMP): requirements.txt pyproject.toml
@@ -108,6 +108,15 @@ format: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --fresh-env \
 	  --doctree-dir build/doctrees docs build/site
+
+# The site beside those of other versions: in PAGES/SITE_VERSION, with a menu that leads to all.
+PAGES ?= build/pages
+SITE_VERSION ?= dev
+SITE_ADDRESS ?= https://fsjax.github.io/fsjax
+
+site:
+	FSJAX_SITE_ADDRESS=$(SITE_ADDRESS) FSJAX_SITE_VERSION=$(SITE_VERSION) $(MAKE) docs
+	$(BIN)/python -m tools.site_versions build/site $(PAGES) $(SITE_VERSION) $(SITE_ADDRESS)
 
 benchmark: $(STAMP)
 	$(BIN)/python -m experiments.benchmark

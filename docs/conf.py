@@ -106,6 +106,24 @@ html_theme_options = {
     "use_fullscreen_button": False,
 }
 
+# Beside other versions, as make site builds it, a menu in the sidebar leads to these.
+if address := os.environ.get("FSJAX_SITE_ADDRESS"):
+    html_theme_options |= {
+        "switcher": {
+            "json_url": f"{address}/versions.json",
+            "version_match": os.environ["FSJAX_SITE_VERSION"],
+        },
+        "check_switcher": False,  # the list is written after the build
+    }
+    html_sidebars = {
+        "**": [
+            "navbar-logo.html",
+            "version-switcher.html",
+            "search-button-field.html",
+            "sbt-sidebar-nav.html",
+        ]
+    }
+
 #: Names that become links, and the nodes in which they stay plain text.
 NAME = re.compile(r"fsjax(\.\w+)+")
 UNLINKED = (nodes.reference, nodes.title, pending_xref)
