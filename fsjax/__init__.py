@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from fsjax.engine.compilation import use_compilation_cache, use_cpu_devices
     from fsjax.engine.control import Progress, log_to
     from fsjax.engine.export import export
-    from fsjax.engine.fit import fit, fit_sizes
-    from fsjax.engine.plan import plan
+    from fsjax.engine.fit import fit, fit_sizes, plan
     from fsjax.engine.planned import Plan
     from fsjax.engine.result import FitResult
     from fsjax.engine.subsamples import fit_subsamples

@@ -9,6 +9,7 @@ which are passed to Optax unchanged.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import inspect
 import json
@@ -105,6 +106,11 @@ class Kind:
         """Whether values are inputs of the compiled program and not part of it."""
         return self.base is float and STATIC not in self.marks
 
+    @functools.cached_property
+    def within(self) -> Within:
+        """The range of a number."""
+        return next((mark for mark in self.marks if isinstance(mark, Within)), Within())
+
 
 #: Members of a union that allow a function instead of the value.
 _FUNCTIONS = (Schedule, *get_args(Optimizer))
@@ -143,9 +149,7 @@ def checked(name: str, value: Any, kind: Kind) -> Any:
     """Checks a value and returns it in plain Python types.
 
     Args:
-      name: name of the argument.
       value: the value. Lists become tuples; tracers pass, because they were checked before.
-      kind: its parsed annotation.
 
     Raises:
       ConfigError: for a value of the wrong type or out of its range.
@@ -201,8 +205,7 @@ def check(annotation: Any, **values: Any) -> None:
 
 
 def _number(name: str, value: Any, kind: Kind) -> Any:
-    within = next((mark for mark in kind.marks if isinstance(mark, Within)), Within())
-    none = ", or None" if kind.optional else ""
+    within, none = kind.within, ", or None" if kind.optional else ""
     if kind.base is int:
         if within == Within(least=within.least) and not none and math.isfinite(within.least):
             return check_whole(name, value, int(within.least))
@@ -210,12 +213,12 @@ def _number(name: str, value: Any, kind: Kind) -> Any:
             allowed = f"a whole number {within}".rstrip()
             raise ConfigError(f"{name}={value!r}; choose {allowed}{none}")
         return int(value)
-    if is_function(value):
-        raise ConfigError(
-            f"{name} is the function {text_of(value)}, but the method needs a number; choose a "
-            f"finite number{none}"
-        )
     if not is_number(value) or not math.isfinite(value):
+        if is_function(value):
+            raise ConfigError(
+                f"{name} is the function {text_of(value)}, but the method needs a number; choose a "
+                f"finite number{none}"
+            )
         raise ConfigError(f"{name}={value!r}; choose a finite number{none}")
     if not within.contains(value):
         raise ConfigError(f"{name}={value}; choose a value {within}{none}")
@@ -262,9 +265,6 @@ def checked_arguments(
 
     Args:
       label: the name of the builder in messages, such as ``fsjax.methods.stg``.
-      parameters: its parameters by name.
-      kinds: their parsed annotations by name.
-      args, kwargs: the arguments of the call.
 
     Raises:
       TypeError: for unknown or missing arguments.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,17 +17,17 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from fsjax.engine import FitResult, Plan, plan
-from fsjax.engine.loop import HostRows, Rows, as_batch
+from fsjax.engine.rows import HostRows, Rows, as_batch
 from fsjax.method import Batch, Method, TrainState
 from fsjax.registry import is_as_built
 from fsjax.storage import results
 from fsjax.storage.checkpoints import Checkpoints
 from fsjax.storage.trees import by_path
 from fsjax.tables.splits import Split
-from fsjax.tasks import TABLE, Task, name_of, row_metrics
+from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks import loss as task_loss
-from fsjax.tasks import metrics as task_metrics
-from fsjax.tasks.checks import Sample, sample
+from fsjax.tasks.contract import check_task as check_task
+from fsjax.tasks.contract import require
 
 #: The number of columns of the table; no other axis has this size, so that axes over columns can
 #: be recognised. The columns that determine the class, and the constant one.
@@ -40,8 +39,6 @@ GROUPS = (0, 1, 2, 3, 0, 1, 2, 4, 3, 0, 1, 2, 3)
 #: The number of columns to select.
 K = 4
 
-#: Rows on which a task is checked.
-ROWS_OF_TASK = 24
 
 #: The loss must fall below this share of its value before training.
 LEARNT = 0.98
@@ -102,85 +99,6 @@ def check_method(
         check_search(method, task)
 
 
-def check_task(task: str | Task) -> None:
-    """Checks that a task keeps the contract of :class:`fsjax.tasks.Task`.
-
-    The checks use rows of the task's example and random outputs:
-
-    - a row of weight 0 does not count, and a row of weight 2 counts as two rows;
-    - the gradient is finite, and a small step against it lowers the loss;
-    - metrics and test metrics are finite, and predictions can be scored;
-    - unless the task declares its rows as coupled: scaling all weights changes nothing, and the
-      loss of all rows is the mean of their losses.
-
-    Args:
-      task: a task, or its name.
-
-    Raises:
-      AssertionError: if a check fails; the message says which.
-      ConfigError: for an unknown or invalid task.
-    """
-    name = name_of(task)
-    entry, rows = TABLE[name], sample(TABLE[name], ROWS_OF_TASK)
-    compiled = jax.jit(functools.partial(task_metrics, name))
-
-    def values(*arrays: Any) -> dict[str, float]:
-        return {key: float(value) for key, value in compiled(*arrays).items()}
-
-    before = values(*rows)
-    for key, value in before.items():
-        _require(np.isfinite(value), f"{key} is {value}")
-    _check_weights(values, rows, entry.coupled)
-    if not entry.coupled:
-        one_by_one = jax.jit(functools.partial(row_metrics, name))(rows.outputs, rows.y)["loss"]
-        advice = (
-            f"the loss of all rows is {before['loss']:.4g}, the mean of their losses "
-            f"{np.mean(one_by_one):.4g}; set coupled=True if a loss depends on the other rows"
-        )
-        _require(np.isclose(np.mean(one_by_one), before["loss"], rtol=1e-3, atol=1e-6), advice)
-    slope = np.asarray(jax.jit(jax.grad(functools.partial(task_loss, name)))(*rows))
-    _require(np.isfinite(slope).all(), "the gradient of the loss is not finite")
-    _require(slope.any(), "the gradient of the loss is 0 everywhere, so that nothing is learnt")
-    after = values(rows.outputs - 1e-2 / np.abs(slope).max() * slope, rows.y, rows.weight)["loss"]
-    lower = f"a step against the gradient turns the loss {before['loss']:.6g} into {after:.6g}"
-    _require(after < before["loss"], lower)
-    for key, value in entry.test_metrics(rows.outputs, rows.y).items():
-        _require(np.isfinite(value), f"the test metric {key!r} is {value}")
-    if entry.score is not None:
-        predictions = entry.estimate(np.stack([rows.outputs, rows.outputs]))
-        if entry.one_output and predictions.ndim == 2:
-            predictions = predictions[:, 0]
-        score = entry.score(rows.y, predictions, sample_weight=rows.weight)
-        _require(np.isfinite(score), f"the score is {score}")
-
-
-def _check_weights(values: Callable[..., dict[str, float]], rows: Sample, coupled: bool) -> None:
-    """Checks that weight 0 removes a row, weight 2 doubles it, and only ratios matter."""
-    outputs, y, weight = rows
-    numbers = np.arange(len(y))
-    first = (numbers < len(y) // 2).astype(np.float32)
-    others = np.where(first, numbers, numbers[::-1] // 2)
-    twice = np.r_[0, numbers[:-1]]
-    # Weights of the rotated rows: 0 for the last row, which comes first, and 2 for row 0.
-    heavier = np.r_[np.array([0.0, 2.0], np.float32), weight[2:]]
-    rotated = (np.roll(part, 1, axis=0) for part in (outputs, y))
-    pairs = {
-        "rows of weight 0 change": ((outputs, y, first), (outputs[others], y[others], first)),
-        "a row of weight 2 is not two rows for": (
-            (outputs[twice], y[twice], weight),
-            (*rotated, heavier),
-        ),
-    }
-    if not coupled:  # Cox's likelihood grows by the logarithm of a common factor
-        fault = "divide by the sum of the weights: weights twice as large change"
-        pairs[fault] = rows, (outputs, y, 2.0 * weight)
-    for fault, (plain, changed) in pairs.items():
-        before, after = values(*plain), values(*changed)
-        for key, value in before.items():
-            same = np.isclose(value, after[key], rtol=1e-3, atol=1e-6)
-            _require(same, f"{fault} {key}: {value:.4g} and {after[key]:.4g}")
-
-
 def check_padding(planned: Plan, result: FitResult) -> None:
     """Checks that rows of weight 0 do not change the loss, and that other rows do."""
     if planned.method.loss is None:
@@ -195,8 +113,8 @@ def check_padding(planned: Plan, result: FitResult) -> None:
     )
     half, changed, full = map(float, (loss(few), loss(other), loss(data)))
     same = np.isclose(half, changed, rtol=1e-4)
-    _require(same, f"rows of weight 0 change the loss: {half} to {changed}")
-    _require(not np.isclose(half, full, rtol=1e-6), "the loss does not look at the rows")
+    require(same, f"rows of weight 0 change the loss: {half} to {changed}")
+    require(not np.isclose(half, full, rtol=1e-6), "the loss does not look at the rows")
 
 
 def check_permutation(planned: Plan) -> None:
@@ -217,7 +135,7 @@ def check_permutation(planned: Plan) -> None:
     _close(second.scores, first.scores[order], "permuted columns change the scores")
     if first.picks is not None:
         same = np.array_equal(order[np.asarray(second.picks)], np.asarray(first.picks))
-        _require(same, "permuted columns change the picks")
+        require(same, "permuted columns change the picks")
     if method.predict is not None:
         before, after = method.predictor(state, data.x), method.predict(shuffled, permute(data.x))
         _close(after, permute(before), "permuted columns change the outputs")
@@ -234,8 +152,8 @@ def check_training(planned: Plan) -> FitResult:
     params, before = by_path(result.states.params), by_path(first.masks)
     for name, mask in by_path(result.states.masks).items():
         added = np.sum(mask.astype(int) - before[name], axis=tuple(range(1, mask.ndim)))
-        _require((added <= 0).all(), f"training adds {added.tolist()} connections to {name}")
-        _require(not params[name][~mask].any(), f"inactive weights of {name} are not 0")
+        require((added <= 0).all(), f"training adds {added.tolist()} connections to {name}")
+        require(not params[name][~mask].any(), f"inactive weights of {name} are not 0")
     _check_learnt(planned, result, first)
     return result
 
@@ -249,29 +167,29 @@ def _check_learnt(planned: Plan, result: FitResult, first: TrainState) -> None:
     before = float(task_loss(task, outputs, rows.y, rows.weight))
     lowest = float(np.nanmin(result.history["valid/loss"][0]))
     fault = f"training does not lower the validation loss: {before:.4g} to {lowest:.4g} at best"
-    _require(lowest < LEARNT * before, fault)
+    require(lowest < LEARNT * before, fault)
 
 
 def check_selection(planned: Plan, result: FitResult) -> None:
     """Checks scores, ranking, gates and picks, and that only picked columns reach the network."""
     usable = planned.usable
     for scores, mask in zip(result.scores, usable, strict=True):
-        _require(np.isfinite(scores).all(), "scores are not finite")
-        _require(len(np.unique(scores[mask])) > 1, "all columns have the same score")
+        require(np.isfinite(scores).all(), "scores are not finite")
+        require(len(np.unique(scores[mask])) > 1, "all columns have the same score")
     if TABLE[planned.spec.task].supervised and planned.spec.groups is None:
         _check_order(result.scores, usable)
     for ranking in result.ranking:
         units = planned.spec.num_units
-        _require(sorted(ranking.tolist()) == list(range(units)), "the ranking has a column twice")
-        _require(ranking[-1] == CONSTANT, "a constant column is preferred to others")
+        require(sorted(ranking.tolist()) == list(range(units)), "the ranking has a column twice")
+        require(ranking[-1] == CONSTANT, "a constant column is preferred to others")
     if result.gates is not None:
-        _require(((result.gates >= 0) & (result.gates <= 1)).all(), "gates are outside [0, 1]")
+        require(((result.gates >= 0) & (result.gates <= 1)).all(), "gates are outside [0, 1]")
     picks = planned.method.select(_seed(result, 0)).picks
     if picks is not None:
         chosen = np.asarray(picks)
-        _require(usable[0][chosen].all(), "a column that may not be selected is picked")
+        require(usable[0][chosen].all(), "a column that may not be selected is picked")
         first = np.isin(chosen, result.ranking[0][: len(chosen)]).all()
-        _require(first, "the picks are not the first of the ranking")
+        require(first, "the picks are not the first of the ranking")
         _check_seen(planned, _seed(result, 0), chosen)
 
 
@@ -286,20 +204,20 @@ def _check_order(scores: np.ndarray, usable: np.ndarray) -> None:
         f"columns that matter have a larger score than others in only {100 * np.mean(shares):.0f} "
         "% of the pairs; a larger score must mean a more important column"
     )
-    _require(np.mean(shares) >= IN_ORDER, message)
+    require(np.mean(shares) >= IN_ORDER, message)
 
 
 def _check_seen(planned: Plan, state: TrainState, chosen: np.ndarray) -> None:
     """Checks that the network depends on the chosen columns (or groups), and on no others."""
     others = sorted(_seen_units(planned, state) - set(chosen.tolist()))
-    _require(not others, f"the network sees {others}, which are not selected")
+    require(not others, f"the network sees {others}, which are not selected")
     # All columns at once: ReLU units may be inactive, so a single column need not have an effect.
     x = np.asarray(planned.prepared.arrays.valid.x)
     units = planned.spec.groups or range(NUM_COLUMNS)
     moved = x + np.isin(units, chosen) * np.linspace(1.0, 3.0, len(units))
     before, after = (_outputs(planned, state, rows) for rows in (x, moved.astype(x.dtype)))
     changes = not np.allclose(after, before, rtol=1e-5)
-    _require(changes or not len(chosen), "the network does not see the columns that are selected")
+    require(changes or not len(chosen), "the network does not see the columns that are selected")
 
 
 def _seen_units(planned: Plan, state: TrainState) -> set[int]:
@@ -341,18 +259,18 @@ def check_resume(planned: Plan) -> None:
             again.train()
         resumed = again.train()
     fewer = resumed.cost["trained_epochs"] < uninterrupted.cost["trained_epochs"]
-    _require(fewer or not resumed.history, "the run began anew")
+    require(fewer or not resumed.history, "the run began anew")
     expected = by_path(uninterrupted.states)
     for name, values in by_path(resumed.states).items():
         same = np.array_equal(values, expected[name], equal_nan=values.dtype.kind == "f")
-        _require(same, f"a resumed run has another {name}")
+        require(same, f"a resumed run has another {name}")
 
 
 def check_saving(result: FitResult) -> None:
     """Checks that a result is the same after packing for a file and unpacking."""
     back = results.unpack(*results.pack(result))
     same = np.array_equal(back.selected, result.selected)
-    _require(same, "a saved result selects other columns")
+    require(same, "a saved result selects other columns")
     if result.method.predict is not None:
         x = np.linspace(-1, 1, 3 * NUM_COLUMNS).reshape(3, NUM_COLUMNS)
         _close(back.predict(x), result.predict(x), "a saved result has other predictions")
@@ -363,7 +281,7 @@ def check_sparse(method: Method, task: str, num_epochs: int, dense: FitResult) -
     result = _fit(_plan(method, task, num_epochs, sparse=True))
     _close(result.scores, dense.scores, "the scores of the sparse table differ")
     chosen = np.array_equal(result.selected, dense.selected)
-    _require(chosen, "the selection from the sparse table differs")
+    require(chosen, "the selection from the sparse table differs")
     for name, values in dense.metrics.items():
         _close(result.metrics[name], values, f"{name} of the sparse table differs")
 
@@ -374,7 +292,7 @@ def check_groups(method: Method, task: str, num_epochs: int) -> None:
     planned = _plan(method, task, max(num_epochs, 45), groups=GROUPS)
     result = _fit(planned)
     same = result.scores.shape[1] == max(GROUPS) + 1
-    _require(same, f"there are {result.scores.shape[1]} scores for {max(GROUPS) + 1} groups")
+    require(same, f"there are {result.scores.shape[1]} scores for {max(GROUPS) + 1} groups")
     _check_learnt(planned, result, _untrained(planned))
     state = _seed(result, 0)
     selection = planned.method.select(state)
@@ -389,7 +307,7 @@ def check_groups(method: Method, task: str, num_epochs: int) -> None:
         seen = _seen_units(planned, state)
         first = set(result.ranking[0][: len(seen)].tolist())
         fault = f"the network sees the groups {seen}, but the ranking begins with {first}"
-        _require(seen == first, fault)
+        require(seen == first, fault)
 
 
 def check_search(method: Method, task: str) -> None:
@@ -398,11 +316,11 @@ def check_search(method: Method, task: str) -> None:
     result = _fit(planned)
     exact = result.metrics["exact_selection"]
     k = result.num_features
-    _require((exact == 100).all(), f"exactly {k} open gates: {exact.tolist()} (100 where found)")
+    require((exact == 100).all(), f"exactly {k} open gates: {exact.tolist()} (100 where found)")
     for row in range(len(result.seeds)):
         state = _seed(result, row)
         chosen = np.flatnonzero(np.asarray(method.select(state).gates))
-        _require(len(chosen) == k, f"{len(chosen)} gates are open, not {k}")
+        require(len(chosen) == k, f"{len(chosen)} gates are open, not {k}")
         _check_seen(planned, state, chosen)
 
 
@@ -467,11 +385,6 @@ def _on_device(rows: HostRows) -> Rows[jax.Array, jax.Array]:
 
 def _seed(result: FitResult, row: int) -> TrainState:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf[row]), result.states)
-
-
-def _require(holds: bool | np.bool_, message: str) -> None:
-    if not holds:
-        raise AssertionError(message)
 
 
 def _close(first: Any, second: Any, message: str) -> None:

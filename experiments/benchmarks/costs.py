@@ -10,7 +10,8 @@ import numpy as np
 
 import fsjax
 from experiments.benchmarks.timing import Case, case
-from fsjax.engine.loop import as_batch, init_state, train_step
+from fsjax.engine.loop import init_state, train_step
+from fsjax.engine.rows import as_batch
 from fsjax.sparsity.cost import count_connections
 
 #: Columns, classes, batch size, and number of selected columns.

@@ -61,7 +61,7 @@ METHODS: dict[str, dict[str, Any]] = {
 #: Batch size and number of classes.
 BATCH, CLASSES = 64, 4
 
-#: The work (:mod:`fsjax.engine.compile_effort`) for which programs of all sizes are compiled.
+#: The work (:mod:`fsjax.engine.programs`) for which programs of all sizes are compiled.
 WORK = 1e9
 
 #: The shortest measurement in seconds; short epochs are repeated.

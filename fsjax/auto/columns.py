@@ -28,7 +28,7 @@ from fsjax.readers.written_dates import MOST_ARE_DATES, days_of, read_dates, rea
 from fsjax.readers.written_numbers import read_numbers
 from fsjax.tables.checks import holds_numbers, name_some, one_value
 from fsjax.tables.columns import Columns
-from fsjax.tables.nullable import dense_column
+from fsjax.tables.user_arrays import dense_column
 
 #: Allowed values of ``impute``.
 RULES = ("mean", "median")

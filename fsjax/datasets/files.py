@@ -77,9 +77,7 @@ def find(
     """Find the first form of a data set that is complete in one of the places.
 
     Args:
-        name: of the data set.
         forms: in order of preference.
-        where: the places.
         source: where the data set is published, for messages.
         published: checksums by file name.
 

@@ -9,7 +9,7 @@ from fsjax.errors import ConfigError, DataError
 from fsjax.tables.base import numbers_of
 from fsjax.tables.checks import check_names, check_text, numeric_columns
 from fsjax.tables.dataset import CheckedDataset, Dataset
-from fsjax.tables.nullable import plain_columns
+from fsjax.tables.user_arrays import plain_columns
 from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks.targets import check_present
 

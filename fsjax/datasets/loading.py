@@ -21,8 +21,8 @@ from fsjax.readers.on_disk import find_on_disk, load_on_disk
 from fsjax.readers.table_files import KINDS, load_table
 from fsjax.tables.checks import check_features
 from fsjax.tables.dataset import Dataset
-from fsjax.tables.dense import dense
 from fsjax.tables.imputation import RULES, impute
+from fsjax.tables.sparse import dense
 
 
 def available() -> tuple[str, ...]:

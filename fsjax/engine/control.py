@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fsjax.distributed.exchange import gathered, is_lead
-from fsjax.errors import ConfigError, check_flag, is_number
+from fsjax.errors import ConfigError, is_number
 
 
 class Progress(NamedTuple):
@@ -68,7 +68,7 @@ class Control:
             raise ConfigError(f"max_time={max_time!r}; choose seconds above 0, or None")
         self.callback = callback
         self.max_time = float("inf") if max_time is None else float(max_time)
-        self.keep_partial = check_flag("keep_partial", keep_partial)
+        self.keep_partial = keep_partial
         self.waits = self.keep_partial or saves
         self.stopped = False
         self._noted: int | None = None

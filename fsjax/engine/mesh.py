@@ -97,24 +97,16 @@ def padded_runs(axis: str, num_runs: int, batch_devices: int = 1) -> int:
     return -(-num_runs // places) * places
 
 
-def place_runs(axis: str, tree: PyTree, batch_devices: int = 1) -> PyTree:
-    """Places stacked arrays on the devices with the layout that compiled epochs return.
+def place_runs(axis: str, tree: PyTree, batch_devices: int = 1, *, shared: bool = False) -> PyTree:
+    """Places stacked arrays of the runs, or arrays that all runs share, on the devices.
 
-    Another layout would compile the program a second time.
+    The layout is that which compiled epochs return; another one would compile the program a second
+    time.
     """
     if axis != "shard":
         return jax.device_put(tree)
-    return _placed(tree, NamedSharding(mesh_of(batch_devices), PartitionSpec(RUNS)))
-
-
-def place_everywhere(axis: str, tree: PyTree, batch_devices: int = 1) -> PyTree:
-    """Places arrays that all runs share on each device."""
-    if axis != "shard":
-        return jax.device_put(tree)
-    return _placed(tree, NamedSharding(mesh_of(batch_devices), PartitionSpec()))
-
-
-def _placed(tree: PyTree, sharding: NamedSharding) -> PyTree:
+    spec = PartitionSpec() if shared else PartitionSpec(RUNS)
+    sharding = NamedSharding(mesh_of(batch_devices), spec)
     if jax.process_count() == 1:
         return jax.device_put(tree, sharding)
 

@@ -22,17 +22,9 @@ import numpy as np
 import optax
 from jax import Array
 
-from fsjax.engine.loop import (
-    DeviceRows,
-    as_batch,
-    end_epoch,
-    end_steps,
-    init_state,
-    keeps_snapshot,
-    train_step,
-)
+from fsjax.engine.loop import end_epoch, end_steps, init_state, keeps_snapshot, train_step
 from fsjax.engine.prepare import Prepared
-from fsjax.engine.seeds import has_own_rows
+from fsjax.engine.rows import DeviceRows, as_batch, has_own_rows
 from fsjax.engine.user_function_checks import check_custom
 from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, FsjaxError, check_choice
@@ -90,8 +82,6 @@ def check_functions(method: Method, spec: Spec, prepared: Prepared, on_disk: boo
     """Traces the functions of a method as the engine calls them.
 
     Args:
-      method: the method.
-      spec: static facts about the run.
       prepared: the data; only its shapes and types are used.
       on_disk: whether its rows are on disk.
 
@@ -214,35 +204,23 @@ def _place(error: Exception) -> str:
 
 def _watched(method: Method, spec: Spec) -> Method:
     """The method with functions that check what they return."""
-    name = method.name
 
-    def checking(
-        field: str, check: Callable[..., None], function: Callable[..., Any] | None = None
-    ) -> Callable[..., Any]:
-        function = function or getattr(method, field)
+    def checking(field: str, check: Callable[..., None]) -> Callable[..., Any]:
+        function = getattr(method, field)
 
         def checked(*args: Any) -> Any:
-            with _in_terms_of(name, field):
+            with _in_terms_of(method.name, field):
                 returned = function(*args)
-            check(name, field, spec, args, returned)
+            check(method.name, field, spec, args, returned)
             return returned
 
         return checked
 
     changes: dict[str, Any] = {
-        "init": checking("init", _check_state),
-        "select": checking("select", _check_selection),
-        "finish": checking("finish", _check_state),
-        "after_step": checking("after_step", _check_next_state),
-        "after_epoch": checking("after_epoch", _check_next_state),
-        "monitor": checking("monitor", _check_monitored),
+        field: checking(field, check)
+        for field, check in _CHECKS.items()
+        if callable(getattr(method, field))
     }
-    if method.loss is not None:
-        changes["loss"] = checking("loss", _check_loss)
-    if method.predict is not None:
-        changes["predict"] = checking("predict", _check_outputs)
-    if callable(method.keep):
-        changes["keep"] = checking("keep", _check_value)
     return method._replace(**changes)
 
 
@@ -342,6 +320,20 @@ def _check_value(name: str, field: str, spec: Spec, args: tuple, value: Any) -> 
             f"{name}: keep returns {_kind(value)}; return a scalar, which is lower for a better "
             "epoch"
         )
+
+
+#: What checks the values that the functions of a method return, by field.
+_CHECKS: dict[str, Callable[..., None]] = {
+    "init": _check_state,
+    "select": _check_selection,
+    "finish": _check_state,
+    "after_step": _check_next_state,
+    "after_epoch": _check_next_state,
+    "monitor": _check_monitored,
+    "loss": _check_loss,
+    "predict": _check_outputs,
+    "keep": _check_value,
+}
 
 
 def _check_scores_in_time(method: Method, state: TrainState, data: TrainingRows) -> None:

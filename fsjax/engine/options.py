@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -16,8 +15,6 @@ from fsjax.errors import ConfigError, check_flag
 from fsjax.method import Loss
 from fsjax.tables.splits import Split
 from fsjax.tasks import Task
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -37,57 +34,59 @@ class DataOptions:
     zero_others: bool = False
     record_test: bool = False
 
-    def __post_init__(self) -> None:
-        _check_flags(self, "split_per_seed", "zero_others", "record_test")
-
 
 @dataclass(frozen=True)
 class TrainOptions:
     """The loss, the batches and the length of training."""
 
-    loss: Loss | None = None
-    num_epochs: int = 200
-    batch_size: int | Literal["auto"] | None = "auto"
-    shuffle: bool = True
-    drop_last: bool = False
-    min_steps_per_epoch: int = 1
-    best_by: str | None = None
-    early_stopping: int | None = None
-
-    def __post_init__(self) -> None:
-        _check_flags(self, "shuffle", "drop_last")
+    loss: Loss | None
+    num_epochs: int
+    batch_size: int | Literal["auto"] | None
+    shuffle: bool
+    drop_last: bool
+    min_steps_per_epoch: int
+    best_by: str | None
+    early_stopping: int | None
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """The seeds, the devices on which they train, checkpoints, and what ends a run."""
 
-    seeds: Sequence[int] = (0,)
-    seed_axis: str = "auto"
-    batch_devices: int = 1
-    progress: bool = False
-    checkpoint_dir: str | Path | None = None
-    checkpoint_every: int = 20
-    max_time: float | None = None
-    callback: Callback | None = None
-    keep_partial: bool = False
-    start: FitResult | None = None
+    seeds: Sequence[int]
+    seed_axis: str
+    batch_devices: int
+    progress: bool
+    checkpoint_dir: str | Path | None
+    checkpoint_every: int
+    max_time: float | None
+    callback: Callback | None
+    keep_partial: bool
+    start: FitResult | None
 
-    def __post_init__(self) -> None:
-        _check_flags(self, "progress")
-        if self.checkpoint_dir is not None and not isinstance(self.checkpoint_dir, str | Path):
-            raise ConfigError(f"checkpoint_dir={self.checkpoint_dir!r}; give a path, or None")
+
+T = TypeVar("T", DataOptions, TrainOptions, RunOptions)
+
+#: The options that are true or false.
+_FLAGS = (
+    "split_per_seed",
+    "zero_others",
+    "record_test",
+    "shuffle",
+    "drop_last",
+    "progress",
+    "keep_partial",
+)
 
 
 def grouped(arguments: Mapping[str, Any]) -> tuple[DataOptions, TrainOptions, RunOptions]:
     """Groups the arguments of :func:`fsjax.plan`, given by name, into options."""
+    values = {**arguments, **{name: check_flag(name, arguments[name]) for name in _FLAGS}}
+    folder = values["checkpoint_dir"]
+    if folder is not None and not isinstance(folder, str | Path):
+        raise ConfigError(f"checkpoint_dir={folder!r}; give a path, or None")
 
-    def options(kind: Callable[..., T]) -> T:
-        return kind(**{name: arguments[name] for name in inspect.signature(kind).parameters})
+    def options(kind: type[T]) -> T:
+        return kind(**{field.name: values[field.name] for field in fields(kind)})
 
     return options(DataOptions), options(TrainOptions), options(RunOptions)
-
-
-def _check_flags(options: Any, *names: str) -> None:
-    for name in names:
-        check_flag(name, getattr(options, name))

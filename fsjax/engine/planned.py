@@ -15,15 +15,14 @@ import numpy as np
 
 from fsjax.distributed.exchange import process_count
 from fsjax.distributed.same import check_same, code
-from fsjax.engine.compile_effort import ONCE
 from fsjax.engine.control import Control
 from fsjax.engine.fingerprint import described, described_settings, fingerprint, versions
-from fsjax.engine.loop import Arrays, HostRows
 from fsjax.engine.prepare import Prepared
-from fsjax.engine.programs import run
+from fsjax.engine.programs import ONCE, run
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
+from fsjax.engine.rows import Arrays, HostRows, has_own_rows
 from fsjax.engine.search import Found, gate_metrics, search_strengths
-from fsjax.engine.seeds import Chosen, finish_seeds, has_own_rows, search_of, take_rows
+from fsjax.engine.seeds import Chosen, finish_seeds, search_of, take_rows
 from fsjax.engine.streamed import predict_streamed
 from fsjax.engine.train import Trained, train
 from fsjax.errors import ConfigError, check_names
@@ -267,7 +266,7 @@ class Plan:
             len(self.seeds), self.sizes, start, train, lambda: self.control.stopped
         )
 
-    @property
+    @functools.cached_property
     def usable(self) -> np.ndarray:
         """``(S, D)`` bool, the columns that may be selected, or ``(S, G)`` groups."""
         return any_column(self.prepared.feature_mask, self.spec.groups)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -13,13 +14,14 @@ from numpy.typing import ArrayLike
 from fsjax.datasets.from_arrays import as_dataset
 from fsjax.engine.compilation import check_platform
 from fsjax.engine.control import Control
+from fsjax.engine.fingerprint import fingerprint_of_task
 from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
 from fsjax.engine.method_checks import check_fields, check_functions
 from fsjax.engine.options import DataOptions, RunOptions, TrainOptions
 from fsjax.engine.planned import Plan
 from fsjax.engine.prepare import Prepared, check_seeds, prepare
 from fsjax.engine.result import FitResult
-from fsjax.engine.run_spec import batch_size_of, spec_of
+from fsjax.engine.user_function_checks import check_loss
 from fsjax.environment.garbage_collection import paused
 from fsjax.environment.jax_settings import check_process
 from fsjax.errors import ConfigError, DataError, check_choice, check_num_features, check_whole
@@ -27,12 +29,16 @@ from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure, structure_of
 from fsjax.tables.dataset import Dataset
-from fsjax.tables.dense import check_size
-from fsjax.tasks import TABLE, Task, name_of
+from fsjax.tables.scaled import filled_length
+from fsjax.tables.sparse import check_size
+from fsjax.tasks import COUPLED_BATCH, TABLE, Task, name_of
 from fsjax.tasks.registry import resembled
 
 #: A data set, or X and y.
 Data = Dataset | tuple[ArrayLike, ArrayLike | None]
+
+#: The largest number of epochs, rows per step and steps per epoch: the device counts in int32.
+MOST = 2**31 - 1
 
 
 def planned_run(
@@ -74,6 +80,7 @@ def planned_run(
         )
     with paused():
         check_functions(method, spec, prepared, dataset.table.on_disk)
+    folder = run_options.checkpoint_dir
     return Plan(
         method=method,
         structure=structure,
@@ -85,10 +92,8 @@ def planned_run(
         sizes=sizes,
         axis=_seed_axis(run_options.seed_axis, dataset, len(seeds), batch_devices),
         batch_devices=batch_devices,
-        progress=bool(run_options.progress),
-        checkpoint_dir=None
-        if run_options.checkpoint_dir is None
-        else Path(run_options.checkpoint_dir),
+        progress=run_options.progress,
+        checkpoint_dir=None if folder is None else Path(folder),
         checkpoint_every=check_whole("checkpoint_every", run_options.checkpoint_every),
         control=control,
         start=_start(run_options.start, structure, spec, seeds),
@@ -256,10 +261,8 @@ def _sizes(
 ) -> tuple[int, ...]:
     """The numbers of columns; ConfigError if the method was built for another number."""
     default_size = method.about.num_features
-    subject, sizes = (
-        f"num_features={num_features!r}",
-        [] if default_size is None else [default_size],
-    )
+    sizes = [] if default_size is None else [default_size]
+    subject = f"num_features={num_features!r}"
     if isinstance(num_features, list | tuple | range | np.ndarray):
         sizes = list(num_features)
         subject = f"sizes={tuple(sizes)}"
@@ -279,3 +282,65 @@ def _sizes(
             f"fsjax.methods.{method.name}"
         )
     return tuple(int(k) for k in sizes)
+
+
+def spec_of(
+    dataset: Dataset,
+    prepared: Prepared,
+    task: str,
+    best_by: str,
+    groups: tuple[int, ...] | None,
+    options: TrainOptions,
+) -> Spec:
+    """The :class:`fsjax.Spec` of a run on prepared rows.
+
+    Raises:
+      ConfigError: for numbers that are not whole or out of range, and for a loss that is not a
+        function.
+    """
+    entry, rows = TABLE[task], prepared.num_rows
+    batch_size = batch_size_of(options, task, rows)
+    all_at_once = entry.coupled and batch_size in (None, rows)
+    num_columns = prepared.arrays.train.x.shape[-1]
+    return Spec(
+        num_columns=num_columns,
+        num_outputs=prepared.num_outputs,
+        task=task,
+        num_epochs=check_whole("num_epochs", options.num_epochs, most=MOST),
+        shuffle=options.shuffle and not all_at_once,
+        best_by=best_by if len(prepared.splits[0].valid) else "last",
+        image_shape=dataset.image_shape if num_columns == dataset.num_features else None,
+        image_order=dataset.image_order,
+        groups=groups,
+        early_stopping=options.early_stopping,
+        loss=check_loss(options.loss),
+        task_code=fingerprint_of_task(entry),
+        **_batches(rows, batch_size, options.min_steps_per_epoch, options.drop_last),
+    )
+
+
+def batch_size_of(options: TrainOptions, task: str, rows: int) -> int | None:
+    """Rows per step as requested, or the default of the task; ``None`` takes all rows."""
+    size, coupled = options.batch_size, TABLE[task].coupled
+    if size == "auto":
+        size = COUPLED_BATCH if coupled else 64
+    if coupled and size is not None:
+        # At most all rows: if a batch held a row twice, the row would be in the risk set twice.
+        return min(check_whole("batch_size", size), rows)
+    return size
+
+
+def _batches(rows: int, batch_size: int | None, min_steps: int, drop_last: bool) -> dict[str, int]:
+    """The fields of the spec that describe how an epoch visits the rows."""
+    filled = filled_length(rows)
+    min_steps = check_whole("min_steps_per_epoch", min_steps, most=MOST)
+    batch_size = rows if batch_size is None else check_whole("batch_size", batch_size, most=MOST)
+    repeats = max(1, math.ceil(min_steps * batch_size / rows)) if min_steps > 1 else 1
+    full, rest = divmod(rows * repeats, batch_size)
+    if not full:
+        # One batch of all rows, including padding.
+        batch_size = filled * repeats
+    elif batch_size == rows and repeats == 1:
+        batch_size = filled
+    steps = max(full if drop_last or rest == 0 else full + 1, 1)
+    return dict(num_rows=filled, batch_size=batch_size, steps_per_epoch=steps, repeats=repeats)

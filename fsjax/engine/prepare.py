@@ -12,15 +12,16 @@ from fsjax.arguments import NonNegative, check
 from fsjax.datasets.catalog import paper_scaling
 from fsjax.datasets.from_arrays import check_task
 from fsjax.datasets.split_protocols import make_split
-from fsjax.engine.loop import Arrays, HostRows, Rows
 from fsjax.engine.options import DataOptions
-from fsjax.engine.value_ranges import check_nonzero, check_range
+from fsjax.engine.rows import Arrays, HostRows, Rows
 from fsjax.errors import ConfigError, DataError, check_whole
 from fsjax.tables.base import RawTable, as_table
 from fsjax.tables.checks import check_features, one_value
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import (
     HostTable,
+    check_nonzero,
+    check_range,
     filled_rows,
     scaled,
     stack_rows,

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fsjax.engine.loop import CONNECTION_EPOCHS, keeps_snapshot
+from fsjax.engine.epoch_metrics import CONNECTION_EPOCHS
+from fsjax.engine.loop import keeps_snapshot
 from fsjax.engine.programs import run
 from fsjax.engine.seeds import predict_seed
-from fsjax.engine.value_ranges import check_new_rows
 from fsjax.errors import ConfigError, DataError, check_num_features
 from fsjax.method import Method, TrainState
 from fsjax.metrics.stability import consensus
 from fsjax.registry import structure_of
 from fsjax.tables.base import numbers_of
 from fsjax.tables.checks import check_features
+from fsjax.tables.scaled import check_new_rows
 from fsjax.tables.scaling import Scaler
 from fsjax.tables.scaling import apply as apply_scaler
 from fsjax.tables.sparse_rows import ENTRIES_AT_ONCE

@@ -19,23 +19,18 @@ from jax.sharding import PartitionSpec
 
 from fsjax.distinct_columns import distinct_top_k
 from fsjax.engine import loop
-from fsjax.engine.loop import AnyArray, Arrays, DeviceRows, MemoryRows, Rows
+from fsjax.engine.epoch_metrics import outputs_of
 from fsjax.engine.mesh import RUNS, mesh_of, replicated
+from fsjax.engine.rows import AnyArray, Arrays, DeviceRows, MemoryRows, as_batch, has_own_rows
 from fsjax.errors import ConfigError
 from fsjax.method import Method, PyTree, Search, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.tables.sparse_rows import SparseRows
-from fsjax.tables.stored_rows import StoredRows
 
 
 def take_rows(tree: PyTree, rows: np.ndarray) -> PyTree:
     """Takes rows of stacked arrays, possibly repeated, on the host, where nothing is compiled."""
     return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], tree)
-
-
-def has_own_rows(arrays: Arrays[Rows[AnyArray | SparseRows | StoredRows, AnyArray]]) -> bool:
-    """Whether each seed has its own rows, so that ``arrays`` has a leading seed axis."""
-    return arrays.train.x.ndim == 3
 
 
 def _one_after_another(
@@ -61,8 +56,6 @@ def init_seeds(
     """Creates the stacked initial states ``(S, ...)``.
 
     Args:
-      structure: the structure of the method.
-      spec: static facts about the run.
       seeds: ``(S,)`` uint32.
       hyper: values of the traced arguments, ``(S,)`` by name.
       mask: ``(S, D)`` bool, the columns that may be selected, or ``(S, G)`` groups.
@@ -72,7 +65,7 @@ def init_seeds(
     def init(
         arrays: Arrays[DeviceRows], seed: Array, values: dict[str, Array], usable: Array
     ) -> TrainState:
-        data = loop.as_batch(spec.task, arrays.train)
+        data = as_batch(spec.task, arrays.train)
         state = loop.init_state(structure.bind(values), spec, seed, data, usable)
         return state.replace(hyper=values)
 
@@ -87,15 +80,7 @@ def train_seeds(
     arrays: Arrays[MemoryRows],
     num_epochs: Array,
 ) -> tuple[TrainState, dict[str, Array], Array]:
-    """:func:`fsjax.engine.loop.train_epochs` for all seeds.
-
-    Args:
-      structure: the structure of the method.
-      axis: ``vmap``, ``map`` or ``shard``.
-      batch_devices: number of devices over which each batch is split.
-      states: stacked states, whose memory is reused.
-      arrays: the rows.
-      num_epochs: ``(S,)`` int32.
+    """:func:`fsjax.engine.loop.train_epochs` for all seeds; the memory of the states is reused.
 
     Returns:
       The new states; the history, ``(S, MAX_EPOCHS_PER_CALL)`` by name, and the epochs done,
@@ -168,8 +153,6 @@ def finish_seeds(
     """The selections of all seeds and their outputs for the test rows.
 
     Args:
-      structure: the structure of the method.
-      states: stacked states after training.
       arrays: the rows; only those for training are used.
       x_test: ``(N, D)`` scaled rows, or ``(S, N, D)`` if ``arrays`` are stacked; ``None`` for no
         outputs.
@@ -183,7 +166,7 @@ def finish_seeds(
     ) -> Chosen:
         arrays, x = rows
         method = structure.bind(state.hyper)
-        data = loop.as_batch(state.spec.task, arrays.train)
+        data = as_batch(state.spec.task, arrays.train)
         # Epochs and steps have much smaller numbers, so this key is not used anywhere else.
         key = jax.random.fold_in(loop.key_of(state.key), jnp.uint32(2**32 - 1))
         state = method.finish(loop.at_kept(method, state), data, key)
@@ -199,7 +182,7 @@ def finish_seeds(
         ranking = distinct_top_k(
             selection.scores, selection.scores.shape[0], selection.picks, state.feature_mask
         )
-        outputs = None if x is None else loop.outputs_of(method, state, x)
+        outputs = None if x is None else outputs_of(method, state, x)
         return Chosen(state, selection.scores, ranking, gates, closed, outputs)
 
     return _one_after_another(finish, has_own_rows(arrays), (arrays, x_test), states, threshold)

@@ -17,10 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from fsjax.engine import loop
-from fsjax.engine.compile_effort import ONCE
-from fsjax.engine.loop import EVALUATION_ROWS, MAX_EPOCHS_PER_CALL, Arrays, DeviceRows, Rows
-from fsjax.engine.programs import program, run
+from fsjax.engine import epoch_metrics, loop
+from fsjax.engine.epoch_metrics import EVALUATION_ROWS
+from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
+from fsjax.engine.programs import ONCE, program, run
+from fsjax.engine.rows import Arrays, DeviceRows, Rows, as_batch, batch_indices, whole_table
 from fsjax.method import Batch, Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.tables.stored_rows import StoredRows
@@ -160,13 +161,13 @@ class StreamedEpochs:
         """As in :class:`fsjax.engine.loop.Feed`; the rows come in parts."""
         num_blocks = len(_blocks(rows.x))
         if num_blocks == 1:
-            return self.inspect(loop.evaluate, state, self._take(state))
+            return self.inspect(epoch_metrics.evaluate, state, self._take(state))
         parts = [
-            self.inspect(loop.outputs_of_part, state, self._take(state).x)
+            self.inspect(epoch_metrics.outputs_of_part, state, self._take(state).x)
             for _ in range(num_blocks)
         ]
         outputs = jax.tree.map(lambda *blocks: np.concatenate(blocks), *parts)
-        return self.inspect(loop.evaluate_outputs, state, outputs, rows)
+        return self.inspect(epoch_metrics.evaluate_outputs, state, outputs, rows)
 
     def _take(self, state: TrainState) -> ReadRows:
         """Returns the next rows; counts the time in which the device waits for them."""
@@ -208,7 +209,7 @@ class StreamedEpochs:
 
     def _train_pieces(self, place: _Place) -> Iterator[ReadRows]:
         spec, rows = self.spec, self.arrays.train
-        if loop.whole_table(spec):
+        if whole_table(spec):
             indices, real = np.arange(spec.num_rows)[None], np.ones((1, spec.num_rows), np.float32)
         else:
             arguments = (self.keys[place.row], np.int32(place.epoch), np.int32(self.num_real))
@@ -231,7 +232,7 @@ def predict_streamed(
     """
     blocks = _blocks(x)
     by_seed = _split(states, len(np.asarray(states.epoch)))
-    part = loop.predict_rows if len(blocks) == 1 else loop.outputs_of_part
+    part = epoch_metrics.predict_rows if len(blocks) == 1 else epoch_metrics.outputs_of_part
     outputs = []
     for block in blocks:
         rows = x.read(block)
@@ -294,8 +295,8 @@ def _recorded(
 
 
 def _order(spec: Spec, key: Array, epoch: Array, num_real: Array) -> tuple[Array, Array]:
-    """``loop.batch_indices`` of an epoch."""
-    return loop.batch_indices(spec, loop.epoch_keys(key, epoch)[0], num_real)
+    """``batch_indices`` of an epoch."""
+    return batch_indices(spec, loop.epoch_keys(key, epoch)[0], num_real)
 
 
 def _num_steps(spec: Spec, piece: ReadRows) -> int:
@@ -306,7 +307,7 @@ def _steps(
     method: Method, state: TrainState, key: Array, first: Array, rows: ReadRows
 ) -> tuple[TrainState, dict[str, Array]]:
     """Runs steps from number ``first`` on, one per batch in ``rows``; returns recorded values."""
-    spec, together = state.spec, loop.as_batch(state.spec.task, rows)
+    spec, together = state.spec, as_batch(state.spec.task, rows)
     count = _num_steps(spec, rows)
     if count == 1:
         state, recorded = loop.train_step(method, state, together, jax.random.fold_in(key, first))

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pandas as pd
 
-from fsjax.engine.plan import plan
+from fsjax.engine.fit import plan
 from fsjax.engine.planned import Plan
 from fsjax.engine.planning import Data
 from fsjax.engine.prepare import Prepared
@@ -209,11 +209,7 @@ def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
-    """Runs :meth:`Plan.fit` for several methods of one structure, in one program.
-
-    Args:
-      planned: the plan of the first method.
-      methods: methods that differ only in traced arguments.
+    """Runs :meth:`Plan.fit` for methods that differ only in traced arguments, in one program.
 
     Returns:
       One result per method; each has an equal share of the seconds of training.

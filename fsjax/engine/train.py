@@ -14,10 +14,10 @@ import numpy as np
 from tqdm import tqdm
 
 from fsjax.distributed.exchange import agreed, is_lead
-from fsjax.engine import loop, mesh, seeds, together
-from fsjax.engine.compile_effort import ONCE, training_work
+from fsjax.engine import loop, mesh, seeds
 from fsjax.engine.control import Progress
-from fsjax.engine.programs import output_structure, program, run
+from fsjax.engine.programs import ONCE, output_structure, program, run, training_work
+from fsjax.engine.rows import Arrays, has_own_rows
 from fsjax.engine.streamed import StoredPart, StreamedEpochs
 from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, NonFiniteLossError
@@ -137,7 +137,7 @@ class _Training:
         places = mesh.padded_runs(plan.axis, self.real, plan.batch_devices)
         self.rows = np.minimum(np.arange(places), self.real - 1)
         arrays = plan.arrays_of(rows[self.rows])
-        self.arrays = self._placed(arrays, shared=not seeds.has_own_rows(arrays))
+        self.arrays = self._placed(arrays, shared=not has_own_rows(arrays))
         # Rows that only pad the devices are not trained either.
         is_trained = ~idle[self.rows] & (np.arange(len(self.rows)) < self.real)
         self.is_trained = is_trained.astype(np.int32)
@@ -149,7 +149,7 @@ class _Training:
         self.streamed: StreamedEpochs | None = None
         self.program: Callable[..., tuple[TrainState, Mapping[str, Any], Any]]
         if plan.dataset.table.on_disk:
-            on_disk = cast("loop.Arrays[StoredPart]", plan.prepared.arrays)
+            on_disk = cast("Arrays[StoredPart]", plan.prepared.arrays)
             self.streamed = StreamedEpochs(plan.structure, plan.spec, on_disk, self.states, work)
             self.program, names = self.streamed, self.streamed.names
         else:
@@ -157,7 +157,7 @@ class _Training:
             self.program, names = compiled, sorted(output_structure(compiled)[1])
         self.done, self.history = 0, {name: np.zeros((self.real, 0), np.float32) for name in names}
         if checkpoints is not None:
-            restored = together.restore(checkpoints, states, names)
+            restored = checkpoints.restore(states, names)
             if restored is not None:
                 self.done, states, self.history = restored
                 self.states = self.padded(states)
@@ -178,13 +178,12 @@ class _Training:
         return seeds.take_rows(states, np.arange(self.real))
 
     def _placed(self, tree: PyTree, *, shared: bool = False) -> PyTree:
-        """Places arrays of the runs, or arrays that all runs share, on the devices."""
+        """:func:`fsjax.engine.mesh.place_runs` with the layout of this training."""
         axis, batch_devices = self.layout
-        place = mesh.place_everywhere if shared else mesh.place_runs
-        return place(axis, tree, batch_devices)
+        return mesh.place_runs(axis, tree, batch_devices, shared=shared)
 
     def _save(self, checkpoints: Checkpoints) -> None:
-        together.save(checkpoints, self.done, self.unpadded(), self.history)
+        checkpoints.save(self.done, self.unpadded(), self.history)
 
     def close(self) -> None:
         """Ends the thread that reads from disk, if there is one."""

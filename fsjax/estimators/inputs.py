@@ -12,8 +12,8 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from fsjax.errors import ConfigError, check_whole, is_number, nearest
 from fsjax.tables.checks import check_features, check_names, check_text, numeric_columns
-from fsjax.tables.nullable import plain_columns
 from fsjax.tables.scaling import KINDS
+from fsjax.tables.user_arrays import plain_columns
 
 #: Rows ``(N, D)`` of a table: an array, or CSR if the method takes sparse tables.
 Rows: TypeAlias = np.ndarray | csr_array

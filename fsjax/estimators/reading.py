@@ -23,10 +23,9 @@ from fsjax.estimators import inputs
 from fsjax.estimators.inputs import Rows
 from fsjax.registry import Registration, about_of
 from fsjax.tables.dataset import CheckedDataset, Dataset
-from fsjax.tables.nullable import plain_columns
 from fsjax.tables.sparse import as_csr, joined_rows, stays_sparse
 from fsjax.tables.splits import Split, validation_split
-from fsjax.tables.user_arrays import check_masked
+from fsjax.tables.user_arrays import check_masked, plain_columns
 from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks.registry import is_registered, resembled
 from fsjax.tasks.targets import numbered, warn_of_numbers

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.engine.plan import plan
+from fsjax.engine.fit import plan
 from fsjax.errors import check_names
 from fsjax.method import Method
 from fsjax.methods.neural_network import neural_network

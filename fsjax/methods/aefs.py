@@ -11,18 +11,8 @@ from jax import Array
 
 from fsjax.arguments import Layers, NonNegative, Optimizer, Positive, Schedule
 from fsjax.errors import ConfigError
-from fsjax.method import (
-    About,
-    Batch,
-    Method,
-    PyTree,
-    Selection,
-    Spec,
-    TrainingRows,
-    TrainState,
-    create_state,
-)
-from fsjax.methods.shared.network import PLAIN, first_kernel
+from fsjax.method import About, Batch, Method, PyTree, Selection, TrainState
+from fsjax.methods.shared.network import PLAIN, first_kernel, first_state
 from fsjax.registry import register
 
 #: Added under the square roots, because a norm has no gradient at 0.
@@ -85,11 +75,6 @@ def aefs(
         learning_rate=learning_rate,
     )
 
-    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
-        del data
-        weights, stats = body.init(key, spec)
-        return create_state(spec, weights, extra={"stats": stats})
-
     def loss(
         params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict[str, Any]]:
@@ -100,7 +85,7 @@ def aefs(
 
     return Method(
         About(tasks=("reconstruction",), sparse=True),
-        init=init,
+        init=lambda key, spec, data: first_state(body, key, spec),
         loss=loss,
         optimizer=body.tx,
         predict=lambda state, x: body.predict(state.params, state, x),

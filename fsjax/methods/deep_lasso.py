@@ -23,9 +23,8 @@ from fsjax.method import (
     Spec,
     TrainingRows,
     TrainState,
-    create_state,
 )
-from fsjax.methods.shared.network import PLAIN, NetworkOptions, keep_stats
+from fsjax.methods.shared.network import PLAIN, NetworkOptions, first_state, keep_stats
 from fsjax.registry import register
 from fsjax.tables.sparse_rows import SparseRows, dense, is_sparse, map_rows, rows_at_once
 
@@ -69,9 +68,7 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
 
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         del data
-        weights, stats = body.init(key, spec)
-        extra = {"stats": stats, "norms": jnp.zeros(spec.num_columns)}
-        return create_state(spec, weights, extra=extra)
+        return first_state(body, key, spec, norms=jnp.zeros(spec.num_columns))
 
     def loss(
         params: PyTree, state: TrainState, batch: Batch[Array], key: Array

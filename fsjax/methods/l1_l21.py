@@ -8,7 +8,7 @@ import numpy as np
 
 from fsjax.arguments import Count, NonNegative
 from fsjax.method import Method
-from fsjax.methods.shared.linear_filter import linear_filter
+from fsjax.methods.shared.fixed_columns import linear_filter
 from fsjax.registry import register
 
 

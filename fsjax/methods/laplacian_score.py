@@ -8,9 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from fsjax.method import Method
-from fsjax.methods.shared.fixed_columns import filter_method
+from fsjax.methods.shared.fixed_columns import filter_method, on_host
 from fsjax.methods.shared.neighbour_graph import BLOCK, GraphOptions, neighbour_graph
-from fsjax.methods.shared.on_host import on_host
 from fsjax.registry import register
 
 

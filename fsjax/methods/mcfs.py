@@ -14,9 +14,8 @@ from sklearn.linear_model import Lars
 
 from fsjax.arguments import Count
 from fsjax.method import Method
-from fsjax.methods.shared.fixed_columns import filter_method
+from fsjax.methods.shared.fixed_columns import filter_method, on_host
 from fsjax.methods.shared.neighbour_graph import GraphOptions, neighbour_graph
-from fsjax.methods.shared.on_host import on_host
 from fsjax.registry import register
 
 #: Up to this many rows all eigenvectors are computed; above it, only some, by Lanczos' method.

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from jax import Array
-
-from fsjax.method import About, Method, Selection, Spec, TrainingRows, TrainState, create_state
+from fsjax.method import About, Method, Selection
 from fsjax.methods.shared.attribution import Score, scored_by
-from fsjax.methods.shared.network import TRAINING, NetworkOptions, keep_stats
+from fsjax.methods.shared.network import TRAINING, NetworkOptions, first_state, keep_stats
 from fsjax.registry import register
 from fsjax.tasks import SUPERVISED
 
@@ -41,13 +39,9 @@ def neural_network(*, rank_by: Score = "strength", **options: Any) -> Method:
     """
     body = NetworkOptions(**options)
 
-    def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
-        weights, stats = body.init(key, spec)
-        return create_state(spec, weights, extra={"stats": stats})
-
     method = Method(
         About(tasks=SUPERVISED, sparse=True),
-        init=init,
+        init=lambda key, spec, data: first_state(body, key, spec),
         loss=body.train,
         optimizer=body.tx,
         predict=lambda state, x: body.predict(state.params, state, x),

@@ -12,10 +12,8 @@ from jax import Array
 
 from fsjax.arguments import check
 from fsjax.errors import ConfigError
-from fsjax.nets.lenet5 import LeNet5
+from fsjax.nets.images import VGG, LeNet5, ResNet
 from fsjax.nets.mlp import MLP
-from fsjax.nets.resnet import ResNet
-from fsjax.nets.vgg import VGG
 
 #: Names for :func:`build_network`.
 NETWORKS = ("mlp", "lenet5", "resnet32", "vgg19")
@@ -37,7 +35,6 @@ def build_network(
 
     Args:
       network: a name in :data:`NETWORKS`, else ConfigError.
-      num_outputs: width of the output.
       hidden: widths of the hidden layers. The arguments from here to ``dropout`` are for ``mlp``
         only, see :class:`~fsjax.nets.mlp.MLP`; the other networks are fixed.
       activation: activation of the hidden layers.

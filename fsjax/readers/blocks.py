@@ -17,8 +17,9 @@ from sklearn.datasets import load_svmlight_file
 
 from fsjax.errors import DataError, nearest
 from fsjax.extras import require
-from fsjax.readers.file_type import first_line
-from fsjax.readers.table_files import features_of, target_column
+from fsjax.readers.file_type import reader_errors
+from fsjax.readers.table_files import features_of
+from fsjax.readers.target_columns import target_column
 from fsjax.readers.text import USUAL_SEPARATOR, open_text
 from fsjax.tables.sparse import MOST
 from fsjax.tables.stored import rows_of_block
@@ -64,20 +65,13 @@ def open_source(path: Path, target: TargetColumn) -> Source:
     suffix = path.suffix.lower()
     if not path.exists():
         raise DataError(f"there is no file or folder {path}; give the path of a table")
-    try:
+    with reader_errors(path):
         if path.is_dir() or suffix == ".parquet":
             return _parquet(path, target)
         if suffix in USUAL_SEPARATOR:
             return _text(path, target, USUAL_SEPARATOR[suffix])
         if suffix in _LIBSVM:
             return _libsvm(path, target)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
-    except Exception as error:  # a damaged file may raise anything in a reader
-        raise DataError(
-            f"{path} cannot be read: {first_line(error)}; it may be truncated or damaged: save or "
-            "download it again"
-        ) from None
     kinds = (*USUAL_SEPARATOR, ".parquet", *_LIBSVM)
     raise DataError(
         f"{path} has the suffix {suffix!r}, which is not converted; "

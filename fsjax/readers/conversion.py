@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from fsjax.errors import ConfigError, DataError, check_flag
 from fsjax.readers.blocks import Source, TargetColumn, open_source, parquet_files
-from fsjax.readers.file_type import first_line
+from fsjax.readers.file_type import reader_errors
 from fsjax.readers.formats import Rounding
 from fsjax.storage.atomic_files import write_text
 from fsjax.storage.identity import Identity
@@ -194,15 +194,8 @@ def _write_rows(
 
 def _guarded(table: Source) -> Iterator[tuple[np.ndarray, Any]]:
     """The blocks of a source; errors of its reader become a DataError."""
-    try:
+    with reader_errors(table.where, "cannot be converted"):
         yield from table.blocks()
-    except DataError as error:
-        raise DataError(f"{table.where}: {error}") from None
-    except Exception as error:  # a damaged file may raise anything in a reader
-        raise DataError(
-            f"{table.where} cannot be converted: {first_line(error)}; it may be truncated or "
-            "damaged: save or download it again"
-        ) from None
 
 
 def _header(file: IO[bytes], dtype: np.dtype, shape: tuple[int, int]) -> None:

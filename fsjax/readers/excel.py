@@ -28,7 +28,6 @@ def excel_frame(data: bytes, max_bytes: int | None) -> tuple[pd.DataFrame, tuple
     read.
 
     Args:
-      data: the file.
       max_bytes: limit on the memory of the sheet; ``None`` allows half of the free memory.
 
     Returns:

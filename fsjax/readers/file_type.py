@@ -1,4 +1,10 @@
-"""Recognise the type of a file by its first bytes, for messages about damaged files."""
+"""A file of the user: where it may be, its type by its first bytes, messages if it is damaged."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fsjax.errors import DataError
 
 _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG", "a PNG image"),
@@ -42,6 +48,26 @@ def sniff(start: bytes) -> str:
     if b"\0" in start:
         return "of an unknown kind"
     return "text"
+
+
+def candidates(name: str, folders: Sequence[Path]) -> list[Path]:
+    """The paths at which a file is looked up: the name itself and, if relative, in the folders."""
+    path = Path(name).expanduser()
+    return [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
+
+
+@contextlib.contextmanager
+def reader_errors(where: object, fault: str = "cannot be read") -> Iterator[None]:
+    """Turns any error of a reader into a DataError that names the file as ``where``."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from None
+    except Exception as error:  # a damaged file may raise anything in a reader
+        raise DataError(
+            f"{where} {fault}: {first_line(error)}; it may be truncated or damaged: save or "
+            "download it again"
+        ) from None
 
 
 def first_line(error: Exception) -> str:

@@ -22,8 +22,7 @@ from fsjax.readers.matlab import read_arrays
 from fsjax.readers.unlzw import unlzw
 from fsjax.storage.npz import Arrays
 from fsjax.tables.checks import one_value
-from fsjax.tables.dense import dense
-from fsjax.tables.sparse import as_csr, canonical
+from fsjax.tables.sparse import as_csr, canonical, dense
 
 _KERAS = ("x_train", "y_train", "x_test", "y_test")
 

@@ -47,7 +47,6 @@ def read_arrays(
     not checked.
 
     Args:
-      data: the contents of the file.
       wanted: names of the arrays to read.
       max_bytes: limit on their total size; half of the free memory by default.
 

@@ -12,6 +12,7 @@ import numpy as np
 from fsjax.errors import ConfigError, DataError
 from fsjax.readers.blocks import parquet_files
 from fsjax.readers.conversion import MANIFEST, convert, read_manifest
+from fsjax.readers.file_type import candidates
 from fsjax.readers.target_columns import encode_target, encode_targets
 from fsjax.tables.checks import check_features
 from fsjax.tables.dataset import Dataset
@@ -23,9 +24,7 @@ _FILL = "fill them before the table is saved or converted"
 
 def find_on_disk(name: str, folders: Sequence[Path]) -> Path | None:
     """The path of the ``.npy`` file or folder with this name, or ``None``."""
-    path = Path(name).expanduser()
-    candidates = [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
-    for candidate in candidates:
+    for candidate in candidates(name, folders):
         if candidate.is_dir() and ((candidate / MANIFEST).exists() or parquet_files(candidate)):
             return candidate
         if candidate.suffix.lower() == ".npy" and candidate.is_file():

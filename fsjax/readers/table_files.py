@@ -2,10 +2,11 @@
 
 import difflib
 import io
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,18 +15,18 @@ from sklearn.datasets import load_svmlight_file
 
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
-from fsjax.extras import require
 from fsjax.readers.excel import excel_frame
-from fsjax.readers.file_type import first_line, sniff
+from fsjax.readers.file_type import candidates, reader_errors, sniff
 from fsjax.readers.formats import FileTable, compact, read_mat, read_npz
-from fsjax.readers.target_columns import encode_target, encode_targets
+from fsjax.readers.parquet import parquet_frame
+from fsjax.readers.target_columns import encode_target, encode_targets, target_names, without_target
 from fsjax.readers.text import USUAL_SEPARATOR, check_decimal, check_separator, open_text
 from fsjax.tables.checks import check_features, name_some, numeric_columns
 from fsjax.tables.columns import default_names
 from fsjax.tables.dataset import Dataset
-from fsjax.tables.dense import dense as as_dense
 from fsjax.tables.imputation import impute as fill
 from fsjax.tables.sparse import as_csr, as_frame
+from fsjax.tables.sparse import dense as as_dense
 
 RULES = ("mean", "median")
 """The values of ``impute`` for a user's table."""
@@ -129,10 +130,11 @@ def load_table(
         check_choice("impute", impute, RULES)
     check_flag("dense", dense)
     path = _locate(name, folders)
-    options = _options(path, max_bytes, separator, decimal)
-    where, (table, remarks) = str(path), _read(path, target, options)
-    kind = KINDS[path.suffix.lower()]
-    X = _guarded(path, kind, lambda: compact(as_dense(table.X, max_bytes) if dense else table.X))
+    options, where = _options(path, max_bytes, separator, decimal), str(path)
+    kind, data = _contents(path, max_bytes)
+    with _errors_of(path, kind):
+        table, remarks = _read(kind, data, target, options)
+        X = compact(as_dense(table.X, max_bytes) if dense else table.X)
     if impute is not None and X.ndim == 2 and min(X.shape):
         X = fill(X, None, impute, where)
     check_features(X, table.feature_names, where)
@@ -158,7 +160,6 @@ def load_table(
 def load_frame(
     name: str,
     target: Target = None,
-    folders: Sequence[Path] = (),
     max_bytes: int | None = None,
     separator: str | None = None,
     decimal: str | None = None,
@@ -169,7 +170,6 @@ def load_frame(
         name: path of a file as :func:`load_table` reads it.
         target: the column to predict, or several, as for :func:`load_table`; text, Excel and
             Parquet tables need one.
-        folders: where a relative path is looked up besides the working directory.
         max_bytes: limit on the memory, as for :func:`load_table`.
         separator, decimal: of a text table, as for :func:`load_table`.
 
@@ -182,10 +182,11 @@ def load_frame(
         ConfigError: for an invalid separator or decimal mark, or for either with a file that is
             not a text table.
     """
-    path = _locate(name, folders)
+    path = _locate(name, ())
     options = _options(path, max_bytes, separator, decimal)
     kind, data = _contents(path, max_bytes)
-    table = _guarded(path, kind, lambda: kind.frame(data, options))
+    with _errors_of(path, kind):
+        table = kind.frame(data, options)
     if table is None:
         return _frame_of_arrays(path, kind, data, target, max_bytes)
     frame, remarks = table
@@ -196,14 +197,16 @@ def load_frame(
             f"{path}: name the column to predict (--target); the columns are "
             f"{name_some(list(frame.columns))}"
         )
-    rest, y = _guarded(path, kind, lambda: _without_target(frame, target))
+    with _errors_of(path, kind):
+        rest, y = without_target(frame, target)
     return LoadedFrame(rest, y, remarks)
 
 
 def _frame_of_arrays(
     path: Path, kind: _Kind, data: bytes, target: Target, max_bytes: int | None
 ) -> LoadedFrame:
-    table = _guarded(path, kind, lambda: kind.read(data, target, max_bytes))
+    with _errors_of(path, kind):
+        table = kind.read(data, target, max_bytes)
     what = f"{path}, as a frame of {table.X.shape[1]:,} columns,"
     check_bytes(_OF_A_COLUMN * table.X.shape[1], max_bytes, what, "keep fewer columns")
     names = table.feature_names or default_names(table.X.shape[1])
@@ -226,10 +229,10 @@ def _options(
 
 
 def _locate(name: str, folders: Sequence[Path]) -> Path:
-    path = Path(name).expanduser()
-    candidates = [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
-    if existing := next(filter(Path.is_file, candidates), None):
+    places = candidates(name, folders)
+    if existing := next(filter(Path.is_file, places), None):
         return existing
+    path = places[0]
     if path.is_dir():
         raise DataError(f"{path} is a folder; give the path of a file in it")
     folder = path.parent
@@ -238,16 +241,18 @@ def _locate(name: str, folders: Sequence[Path]) -> Path:
     raise DataError(
         f"there is no file {name}; "
         + (f"did you mean {folder / close[0]}? " if close else "")
-        + f"(looked in {', '.join(str(item.parent.resolve()) for item in candidates)})"
+        + f"(looked in {', '.join(str(item.parent.resolve()) for item in places)})"
     )
 
 
-def _read(path: Path, target: Target, options: Options) -> tuple[FileTable, tuple[str, ...]]:
-    kind, data = _contents(path, options.max_bytes)
-    table = _guarded(path, kind, lambda: kind.frame(data, options))
+def _read(
+    kind: _Kind, data: bytes, target: Target, options: Options
+) -> tuple[FileTable, tuple[str, ...]]:
+    """The table of a file, and remarks on how it was read."""
+    table = kind.frame(data, options)
     if table is None:
-        return _guarded(path, kind, lambda: kind.read(data, target, options.max_bytes)), ()
-    return _guarded(path, kind, lambda: _from_frame(table[0], target)), table[1]
+        return kind.read(data, target, options.max_bytes), ()
+    return _from_frame(table[0], target), table[1]
 
 
 def _contents(path: Path, max_bytes: int | None) -> tuple[_Kind, bytes]:
@@ -274,17 +279,9 @@ def _contents(path: Path, max_bytes: int | None) -> tuple[_Kind, bytes]:
     return kind, data
 
 
-def _guarded(path: Path, kind: _Kind, read: Callable[[], Any]) -> Any:
-    """Return what ``read`` returns; its errors become a DataError that names the file."""
-    try:
-        return read()
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
-    except Exception as error:  # a damaged file may raise anything in a reader
-        raise DataError(
-            f"{path} cannot be read as {kind.title}: {first_line(error)}; it may be "
-            "truncated or damaged: save or download it again"
-        ) from None
+def _errors_of(path: Path, kind: _Kind) -> AbstractContextManager[None]:
+    """Turns errors of the reader into DataErrors that name the file."""
+    return reader_errors(path, f"cannot be read as {kind.title}")
 
 
 def _text_frame(usual: str | None, data: bytes, options: Options) -> _Frame:
@@ -294,50 +291,6 @@ def _text_frame(usual: str | None, data: bytes, options: Options) -> _Frame:
     file = io.BytesIO(data)
     table = open_text(file, usual, options.separator, options.decimal)
     return table.frame(file), table.remarks
-
-
-def _parquet_frame(data: bytes, options: Options) -> _Frame:
-    require("pyarrow", "reading Parquet files")
-    import pyarrow.parquet as pq  # slow to import, and needed for few tables
-
-    max_bytes = options.max_bytes
-    metadata = pq.read_metadata(io.BytesIO(data))
-    size = f"a table of {metadata.num_rows:,} x {metadata.num_columns:,}"
-    unpacked = sum(
-        metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)
-    )
-    needed = max(8 * metadata.num_rows * metadata.num_columns, unpacked)
-    check_bytes(needed, max_bytes, size, "keep fewer columns, or give a larger max_bytes")
-    texts = _texts(metadata)
-    if texts:
-        needed += _size_of_texts(
-            pq.read_table(io.BytesIO(data), columns=texts, read_dictionary=texts)
-        )
-        check_bytes(needed, max_bytes, f"{size} with its texts", "keep fewer columns of text")
-    # Checksums are verified for pages that have them.
-    frame = pd.read_parquet(io.BytesIO(data), page_checksum_verification=True)
-    return frame.rename(columns=str), ()
-
-
-def _texts(metadata: Any) -> list[str]:
-    """The text columns of a Parquet file, except for nested ones, whose lengths may differ."""
-    columns = [metadata.schema.column(number) for number in range(metadata.num_columns)]
-    return [
-        column.path
-        for column in columns
-        if column.physical_type == "BYTE_ARRAY" and column.path == column.name
-    ]
-
-
-def _size_of_texts(table: Any) -> int:
-    """Bytes of the texts of all rows; the file may store a text once for many rows."""
-    total = 0
-    for chunk in (chunk for column in table.columns for chunk in column.chunks):
-        texts = getattr(chunk, "dictionary", chunk)
-        lengths = np.array([len(text or "") for text in texts.to_pylist()] or [0], np.int64)
-        rows = getattr(chunk, "indices", None)
-        total += int((lengths if rows is None else lengths[rows.drop_null().to_numpy()]).sum())
-    return total
 
 
 def _read_libsvm(data: bytes, target: Target, max_bytes: int | None) -> FileTable:
@@ -351,7 +304,7 @@ def _read_arrays(
     read: Callable[..., FileTable], data: bytes, target: Target, max_bytes: int | None
 ) -> FileTable:
     """Read a file of named arrays; several targets are joined as columns."""
-    targets = [None] if target is None else _names((), target)
+    targets = [None] if target is None else target_names((), target)
     tables = [read([data], name, max_bytes) for name in targets]
     if len(tables) == 1:
         return tables[0]
@@ -376,7 +329,11 @@ KINDS: dict[str, _Kind] = {
         ("a zip archive",),
         frame=lambda data, options: excel_frame(data, options.max_bytes),
     ),
-    ".parquet": _Kind("a Parquet file", ("a Parquet file",), frame=_parquet_frame),
+    ".parquet": _Kind(
+        "a Parquet file",
+        ("a Parquet file",),
+        frame=lambda data, options: (parquet_frame(data, options.max_bytes), ()),
+    ),
     ".npz": _Kind(
         "a NumPy archive (np.savez)", ("a zip archive",), partial(_read_arrays, read_npz)
     ),
@@ -396,7 +353,7 @@ def _from_frame(frame: pd.DataFrame, target: Target) -> FileTable:
         raise DataError("it is empty: there are column names but no rows")
     y = None
     if target is not None:
-        frame, y = _without_target(frame, target)
+        frame, y = without_target(frame, target)
     if frame.shape[1] == 0:
         raise DataError("it has no columns besides the target; give at least one feature")
     # In full precision: :func:`compact` decides how much of it the table needs.
@@ -418,38 +375,3 @@ def _with_huge_whole_numbers(frame: pd.DataFrame) -> pd.DataFrame:
         if column.dtype == object and infer_dtype(column, skipna=True) == "integer"
     }
     return frame.assign(**huge) if huge else frame
-
-
-def _without_target(
-    frame: pd.DataFrame, target: str | int | Sequence[str | int]
-) -> tuple[pd.DataFrame, np.ndarray]:
-    """The other columns, and the target (N,), or (N, C) for several."""
-    names = [target_column(list(frame.columns), name) for name in _names(frame, target)]
-    y = frame[names if len(names) > 1 else names[0]].to_numpy()
-    return frame.drop(columns=names), y
-
-
-def _names(columns: Container[str], target: str | int | Sequence[str | int]) -> list[str | int]:
-    """The list of target columns; commas separate them unless a column has that name."""
-    if isinstance(target, str) and "," in target and target not in columns:
-        return [name.strip() for name in target.split(",") if name.strip()]
-    return [target] if isinstance(target, str | int) else list(target)
-
-
-def target_column(columns: list[str], target: str | int) -> str:
-    """The name of the target column, given by name or number; DataError if there is none."""
-    if target in columns:
-        return target
-    try:
-        return columns[int(target)]
-    except ValueError:
-        close = nearest(str(target), columns)
-        advice = f"{close} " if close.startswith("did you mean") else ""
-        raise DataError(
-            f"target={target!r} is not a column; {advice}the columns are {name_some(columns)}"
-        ) from None
-    except IndexError:
-        raise DataError(
-            f"target={target} is not a column of {len(columns)}; give a name, or a number from "
-            f"0 to {len(columns) - 1} (or -1 for the last)"
-        ) from None

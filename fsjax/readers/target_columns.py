@@ -1,9 +1,12 @@
-"""Conversion of columns of labels or numbers to the target of a data set."""
+"""The target of a table: which columns it is, and their conversion to classes or numbers."""
+
+from collections.abc import Container, Sequence
 
 import numpy as np
 import pandas as pd
 
-from fsjax.errors import DataError
+from fsjax.errors import DataError, nearest
+from fsjax.tables.checks import name_some
 from fsjax.tasks.classes_or_numbers import kind_of_target
 from fsjax.tasks.targets import numbered
 
@@ -16,8 +19,6 @@ def encode_target(
     :func:`fsjax.tasks.classes_or_numbers.kind_of_target` decides which of them the values are.
 
     Args:
-        values: (N,) labels or numbers.
-        where: the name of the values in messages.
         names: of the classes in sorted order, or None for their labels.
 
     Returns:
@@ -84,3 +85,40 @@ def _plain(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise DataError(f"the target has the type {values.dtype}; give real numbers, or labels")
     text = values.astype(str)
     return text, (text == "") | pd.isna(values)
+
+
+def without_target(
+    frame: pd.DataFrame, target: str | int | Sequence[str | int]
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """The other columns, and the target (N,), or (N, C) for several."""
+    names = [target_column(list(frame.columns), name) for name in target_names(frame, target)]
+    y = frame[names if len(names) > 1 else names[0]].to_numpy()
+    return frame.drop(columns=names), y
+
+
+def target_names(
+    columns: Container[str], target: str | int | Sequence[str | int]
+) -> list[str | int]:
+    """The list of target columns; commas separate them unless a column has that name."""
+    if isinstance(target, str) and "," in target and target not in columns:
+        return [name.strip() for name in target.split(",") if name.strip()]
+    return [target] if isinstance(target, str | int) else list(target)
+
+
+def target_column(columns: list[str], target: str | int) -> str:
+    """The name of the target column, given by name or number; DataError if there is none."""
+    if target in columns:
+        return target
+    try:
+        return columns[int(target)]
+    except ValueError:
+        close = nearest(str(target), columns)
+        advice = f"{close} " if close.startswith("did you mean") else ""
+        raise DataError(
+            f"target={target!r} is not a column; {advice}the columns are {name_some(columns)}"
+        ) from None
+    except IndexError:
+        raise DataError(
+            f"target={target} is not a column of {len(columns)}; give a name, or a number from "
+            f"0 to {len(columns) - 1} (or -1 for the last)"
+        ) from None

@@ -97,7 +97,6 @@ def dialect_of(
     """The dialect of a text table, detected from its first records where it is not given.
 
     Args:
-      text: the table, or its start.
       usual: the separator that the file's suffix implies, or ``None``.
       separator, decimal: as :func:`check_separator` and :func:`check_decimal` return them;
         ``None`` detects them.
@@ -346,7 +345,6 @@ def without_nameless_columns(frame: pd.DataFrame, start: int = 0) -> pd.DataFram
     """The frame without nameless columns that only count the rows, or have no values.
 
     Args:
-      frame: rows of a table.
       start: number of rows before them.
 
     Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -99,6 +99,11 @@ def of_inputs(values: Array, connections: Connections) -> Array:
 def by_connections(function: Callable, *trees: object) -> object:
     """``jax.tree.map`` over trees of masks, with :class:`Connections` as leaves."""
     return jax.tree.map(function, *trees, is_leaf=is_connections)
+
+
+def layer_masks(masks: object) -> list[Any]:
+    """The masks of the layers in a tree of masks, with :class:`Connections` as leaves."""
+    return jax.tree.leaves(masks, is_leaf=is_connections)
 
 
 def without_index(masks: object) -> object:

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from fsjax.errors import ConfigError
-from fsjax.sparsity.connections import is_connections
+from fsjax.sparsity.connections import Connections, layer_masks
 from fsjax.typing import PyTree
 
 
@@ -22,10 +22,10 @@ def count_connections(params: PyTree, masks: PyTree = ()) -> int:
     Raises:
       ConfigError: if ``masks`` has another structure or other shapes.
     """
-    leaves = jax.tree.leaves(masks, is_leaf=is_connections)
-    number = sum(leaf.rows.size for leaf in leaves if is_connections(leaf))
+    leaves = layer_masks(masks)
+    number = sum(leaf.rows.size for leaf in leaves if isinstance(leaf, Connections))
     if number:
-        others = [leaf for leaf in leaves if not is_connections(leaf)]
+        others = [leaf for leaf in leaves if not isinstance(leaf, Connections)]
         return number + count_connections(others, others)
     weights, structure = jax.tree.flatten(params)
     shapes = [np.shape(leaf) for leaf in weights]

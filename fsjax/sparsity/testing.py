@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import jax
@@ -18,32 +17,31 @@ from fsjax.arguments import check
 from fsjax.errors import ConfigError
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
+from fsjax.sparsity.rule_cases import (
+    DRAWS,
+    FRACTIONS,
+    Cases,
+    Fields,
+    Kind,
+    Subject,
+    cases_of,
+    random_fields,
+    smallest,
+)
 from fsjax.sparsity.topology import (
     DropRule,
     GrowRule,
     Layer,
-    choose_dropped,
-    choose_grown,
     is_active_only,
-    may_shrink,
     needs_of,
     rewire,
     rule_name,
     shrinks,
 )
 
-Kind = Literal["drop", "grow"]
-
-#: Fields of a layer by name; the others are ``None``.
-Fields = dict[str, Any]
-
 #: The kind of a rule, by the name of its second parameter.
 KIND_OF: dict[str, Kind] = {"fraction": "drop", "dropped": "grow"}
 
-#: How the values of a layer are drawn.
-DRAWS = ("continuous", "tied", "zero")
-
-FRACTIONS = (0.0, 0.2, 0.5, 0.8, 1.0)
 
 #: Fewest pairs of neurons in a test layer. In smaller ones a wrong count could pass unnoticed.
 SMALLEST = 20
@@ -56,76 +54,6 @@ VECTORS = 6
 
 #: Relative tolerance of scores, because sums may be computed in another order.
 RTOL = 1e-4
-
-
-@dataclass(frozen=True)
-class _Subject:
-    """The rule that is checked, and what its test layers look like.
-
-    Attributes:
-      rule: drop or grow rule.
-      kind: which of the two.
-      shape: shape of the weights.
-      importance: shape of the importance of the neurons.
-      state: train state of the layers, or ``None``.
-    """
-
-    rule: DropRule | GrowRule
-    kind: Kind
-    shape: tuple[int, ...]
-    importance: tuple[int, ...]
-    state: Any
-
-    def __str__(self) -> str:
-        return f"the {self.kind} rule {rule_name(self.rule)}"
-
-    @property
-    def fields(self) -> set[str]:
-        """Names of the fields of a layer that are passed to the rule."""
-        return {"weight", "mask"} | needs_of(self.rule) - {"state"}
-
-    def answer(self, fields: Fields, second: Array, key: Array) -> tuple[Array, Array]:
-        """What the rule returns for a layer, and the connections that the driver then chooses."""
-        # The number of the layer stays a Python int, even inside vmap.
-        layer = Layer(**fields, state=self.state)
-        picks = self.rule(layer, second, key)
-
-        def returned(*_: Any) -> Array:
-            return picks
-
-        returned.__name__ = rule_name(self.rule)
-        if self.kind == "drop":
-            return picks, choose_dropped(returned, layer, second, key)
-        if shrinks(self.rule):
-            returned = may_shrink(returned)
-        return picks, choose_grown(returned, layer, second, key)
-
-
-@dataclass(frozen=True)
-class _Cases:
-    """Test layers, stacked along axis 0, and the arguments for the rule.
-
-    Attributes:
-      fields: fields of the layers.
-      second: second argument of the rule: fractions, or bool arrays of dropped connections.
-      fractions: shares of the active connections that are dropped.
-      draws: how the values of each layer were drawn, from :data:`DRAWS`.
-    """
-
-    fields: Fields
-    second: np.ndarray
-    fractions: np.ndarray
-    draws: np.ndarray
-
-    def keys(self, seed: int) -> Array:
-        """One key per layer."""
-        return jax.random.split(jax.random.key(seed), len(self.draws))
-
-    @property
-    def candidates(self) -> np.ndarray:
-        """Connections that the rule may choose."""
-        mask = self.fields["mask"]
-        return ~mask | self.second if self.second.dtype == bool else mask
 
 
 def check_rule(
@@ -170,7 +98,7 @@ def check_rule(
     subject = _subject(rule, kind, shape, importance, state)
     with jax.debug_key_reuse(True):
         _check_types(subject)
-        cases = _cases(subject)
+        cases = cases_of(subject)
         answers = _batched(subject)
         picks, chosen = answers(cases, 1)
         if picks.dtype == bool:
@@ -194,7 +122,7 @@ def _subject(
     shape: Sequence[int],
     importance: Literal["inputs", "outputs"],
     state: Any,
-) -> _Subject:
+) -> Subject:
     check(Literal["drop", "grow"], kind=kind or "drop")
     check(Literal["inputs", "outputs"], importance=importance)
     if len(shape) < 2 or math.prod(shape) < SMALLEST:
@@ -213,7 +141,7 @@ def _subject(
     widths = [1] * len(shape)
     axis = -2 if importance == "inputs" else -1
     widths[axis] = shape[axis]
-    return _Subject(rule, kind, tuple(shape), tuple(widths), state)
+    return Subject(rule, kind, tuple(shape), tuple(widths), state)
 
 
 def _require(holds: bool | np.bool_, message: str) -> None:
@@ -222,7 +150,7 @@ def _require(holds: bool | np.bool_, message: str) -> None:
 
 
 @contextlib.contextmanager
-def _as_assertions(subject: _Subject) -> Iterator[None]:
+def _as_assertions(subject: Subject) -> Iterator[None]:
     """Turns errors of a rule into an AssertionError with a message of one sentence."""
     try:
         yield
@@ -237,67 +165,11 @@ def _as_assertions(subject: _Subject) -> Iterator[None]:
         ) from error
 
 
-def _all_fields(
-    shape: tuple[int, ...],
-    importance: tuple[int, ...],
-    rng: np.random.Generator,
-    number: int,
-    draw: str,
-) -> Fields:
-    """All fields of a layer with ``number`` active connections."""
-    mask = (rng.permutation(math.prod(shape)) < number).reshape(shape)
-
-    def values(shape: tuple[int, ...]) -> np.ndarray:
-        drawn = {
-            "continuous": rng.normal(size=shape),
-            "tied": rng.integers(-2, 3, shape),
-            "zero": np.zeros(shape),
-        }
-        return drawn[draw].astype(np.float32)
-
-    return {
-        "weight": np.where(mask, values(shape), np.float32(0)),
-        "mask": mask,
-        "gradient": values(shape),
-        "similarity": np.abs(values(shape)),
-        "importance": np.abs(values(importance)),
-        "search": np.asarray(rng.random() < 0.5),
-        "hessian_gradient": values(shape),
-        "momentum": values(shape),
-    }
-
-
-def _cases(subject: _Subject) -> _Cases:
-    """Every draw and fraction, with one to all of the connections active."""
-    rng, size = np.random.default_rng(0), math.prod(subject.shape)
-    numbers = (1, 2, size // 3, size // 2, size - 1, size)
-    settings = [(n, draw, fraction) for n in numbers for draw in DRAWS for fraction in FRACTIONS]
-    layers = [
-        _all_fields(subject.shape, subject.importance, rng, number, draw)
-        for number, draw, _ in settings
-    ]
-    fractions = np.asarray([fraction for *_, fraction in settings], np.float32)
-    second = fractions
-    if subject.kind == "grow":
-        second = np.stack([_smallest(*pair) for pair in zip(layers, fractions, strict=True)])
-    fields = {name: np.stack([layer[name] for layer in layers]) for name in subject.fields}
-    return _Cases(fields, second, fractions, np.asarray([draw for _, draw, _ in settings]))
-
-
-def _smallest(fields: Fields, fraction: float) -> np.ndarray:
-    """The given fraction of the active connections: those with the smallest weights."""
-    mask = fields["mask"]
-    order = np.argsort(np.where(mask, np.abs(fields["weight"]), np.inf), axis=None)
-    dropped = np.zeros(mask.size, bool)
-    dropped[order[: int(fraction * mask.sum() + 1e-3)]] = True
-    return dropped.reshape(mask.shape)
-
-
-def _batched(subject: _Subject) -> Callable[[_Cases, int], tuple[np.ndarray, np.ndarray]]:
+def _batched(subject: Subject) -> Callable[[Cases, int], tuple[np.ndarray, np.ndarray]]:
     """``(cases, seed) -> (picks, chosen)``, compiled once."""
     run = jax.jit(jax.vmap(subject.answer))
 
-    def answers(cases: _Cases, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    def answers(cases: Cases, seed: int) -> tuple[np.ndarray, np.ndarray]:
         with _as_assertions(subject):
             picks, chosen = run(cases.fields, cases.second, cases.keys(seed))
         return np.asarray(picks), np.asarray(chosen)
@@ -305,11 +177,11 @@ def _batched(subject: _Subject) -> Callable[[_Cases, int], tuple[np.ndarray, np.
     return answers
 
 
-def _check_types(subject: _Subject) -> None:
+def _check_types(subject: Subject) -> None:
     """Checks the shape and type of the result and the fields that are read, by tracing alone."""
     rng, half = np.random.default_rng(0), math.prod(subject.shape) // 2
-    layer = _all_fields(subject.shape, subject.importance, rng, half, "continuous")
-    second = np.float32(0.5) if subject.kind == "drop" else _smallest(layer, 0.5)
+    layer = random_fields(subject.shape, subject.importance, rng, half, "continuous")
+    second = np.float32(0.5) if subject.kind == "drop" else smallest(layer, 0.5)
 
     def trace(fields: Fields) -> None:
         jax.eval_shape(subject.answer, fields, second, jax.random.key(0))
@@ -337,7 +209,7 @@ def _check_types(subject: _Subject) -> None:
         trace({**without(*undeclared), "weight": layer["weight"].astype(jnp.bfloat16)})
 
 
-def _check_choice(subject: _Subject, cases: _Cases, picks: np.ndarray) -> None:
+def _check_choice(subject: Subject, cases: Cases, picks: np.ndarray) -> None:
     """Checks that a choice marks only candidates, and as many as were dropped."""
     axes = tuple(range(1, picks.ndim))
     outside = int((picks & ~cases.candidates).sum(axes).max())
@@ -355,7 +227,7 @@ def _check_choice(subject: _Subject, cases: _Cases, picks: np.ndarray) -> None:
         )
 
 
-def _check_finite(subject: _Subject, cases: _Cases, picks: np.ndarray) -> None:
+def _check_finite(subject: Subject, cases: Cases, picks: np.ndarray) -> None:
     """Checks that the scores of all candidates are finite."""
     bad = (~np.isfinite(picks) & cases.candidates).reshape(len(picks), -1).any(axis=1)
     draws = sorted(set(cases.draws[bad]), key=DRAWS.index)
@@ -366,7 +238,7 @@ def _check_finite(subject: _Subject, cases: _Cases, picks: np.ndarray) -> None:
     )
 
 
-def _check_again(subject: _Subject, cases: _Cases, picks: np.ndarray) -> None:
+def _check_again(subject: Subject, cases: Cases, picks: np.ndarray) -> None:
     """Checks that the rule returns the same result when it is traced again, for a single layer."""
     number = len(picks) // 2 + len(FRACTIONS) - 2
     fields = {name: leaf[number] for name, leaf in cases.fields.items()}
@@ -381,7 +253,7 @@ def _check_again(subject: _Subject, cases: _Cases, picks: np.ndarray) -> None:
     )
 
 
-def _check_fraction(subject: _Subject, cases: _Cases, chosen: np.ndarray) -> None:
+def _check_fraction(subject: Subject, cases: Cases, chosen: np.ndarray) -> None:
     """Checks that a larger fraction drops more connections."""
     numbers = chosen.reshape(len(chosen), -1).sum(axis=1)
     drawn = cases.draws == "continuous"
@@ -395,7 +267,7 @@ def _check_fraction(subject: _Subject, cases: _Cases, chosen: np.ndarray) -> Non
     )
 
 
-def _check_counts(subject: _Subject, cases: _Cases) -> None:
+def _check_counts(subject: Subject, cases: Cases) -> None:
     """Checks that successive changes keep the number of connections, in a vmapped scan."""
 
     def count(fields: Fields, fraction: Array, key: Array) -> Array:
@@ -421,9 +293,9 @@ def _check_counts(subject: _Subject, cases: _Cases) -> None:
 
 
 def _check_order(
-    subject: _Subject,
-    cases: _Cases,
-    answers: Callable[[_Cases, int], tuple[np.ndarray, np.ndarray]],
+    subject: Subject,
+    cases: Cases,
+    answers: Callable[[Cases, int], tuple[np.ndarray, np.ndarray]],
 ) -> None:
     """Checks that permuted neurons get permuted scores, or the same number of connections."""
     rng = np.random.default_rng(1)
@@ -435,7 +307,7 @@ def _check_order(
         moved = leaf if leaf.shape[-2] == 1 else leaf[..., rows, :]
         return moved if leaf.shape[-1] == 1 else moved[..., columns]
 
-    moved = _Cases(
+    moved = Cases(
         {name: permuted(leaf) for name, leaf in cases.fields.items()},
         permuted(cases.second),
         cases.fractions,
@@ -456,7 +328,7 @@ def _check_order(
     )
 
 
-def _check_vectors(subject: _Subject, cases: _Cases, chosen: np.ndarray, random: bool) -> None:
+def _check_vectors(subject: Subject, cases: Cases, chosen: np.ndarray, random: bool) -> None:
     """Checks that the rule chooses the same connections from their vector as from the matrix."""
     answer = jax.jit(subject.answer)
     several = cases.fields["mask"].reshape(len(chosen), -1).sum(1) > 2

@@ -20,9 +20,6 @@ def atomic_open(path: str | Path) -> Iterator[IO[bytes]]:
 
     Missing folders are created. If the block raises, an older file of that name stays unchanged.
 
-    Args:
-      path: the file to write.
-
     Yields:
       The open binary file.
 
@@ -35,32 +32,28 @@ def atomic_open(path: str | Path) -> Iterator[IO[bytes]]:
     # name, so that nobody can place a link there.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            # Otherwise a power failure might keep the new name without all of the content.
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _sync(path.parent)
-    except OSError as error:
-        if error.errno is None or error.filename not in (None, os.fspath(temporary)):
-            raise
-        # The user knows this name; the error of a failed write has none.
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+        with named_errors(path, temporary):
+            with temporary.open("xb") as file:
+                yield file
+                file.flush()
+                # Otherwise a power failure might keep the new name without all of the content.
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+            _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 @contextmanager
-def named_errors(path: str | Path) -> Iterator[None]:
-    """Add the name of the file to an OSError that has none.
+def named_errors(path: str | Path, temporary: str | Path = "") -> Iterator[None]:
+    """Add the name of the file to an OSError that has none, or that of a temporary file.
 
     The operating system names a file that cannot be opened, but not one on a full disk.
     """
     try:
         yield
     except OSError as error:
-        if error.errno is None or error.filename is not None:
+        if error.errno is None or error.filename not in (None, os.fspath(temporary)):
             raise
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 

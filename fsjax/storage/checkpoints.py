@@ -1,11 +1,14 @@
 """Checkpoints of a run: files with the states of all seeds and the history so far.
 
 Files are written atomically and read with the checksums of their arrays; if the newest is damaged,
-the run resumes from the one before it.
+the run resumes from the one before it. On several processes, process 0 writes and reads them for
+all, and only it needs access to the folder. The states are those of all processes, without padding,
+so that a run can resume on any number of processes.
 """
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from fsjax.distributed.exchange import is_lead, process_count, share
 from fsjax.errors import ConfigError, DataError
 from fsjax.storage import npz
 from fsjax.storage.atomic_files import remove_leftovers
@@ -44,11 +48,15 @@ class Checkpoints:
     def save(self, epoch: int, states: Any, history: Mapping[str, np.ndarray]) -> None:
         """Write the states after ``epoch`` epochs and the history, then remove old checkpoints.
 
+        Processes other than process 0 do nothing.
+
         Raises:
           OSError: if the checkpoint cannot be written; older ones are kept then.
         """
+        if not is_lead():
+            return
         header = {"kind": CHECKPOINT, "epoch": epoch, "identity": self.identity.to_json()}
-        arrays = by_path(states, "states/") | by_path(dict(history), "history/")
+        arrays = _named_arrays(states, history)
         npz.write(self._path(epoch), header, arrays, compress=False)
         remove_leftovers(self.folder)
         # Later ones are damaged, because the run would have resumed from them otherwise.
@@ -57,7 +65,9 @@ class Checkpoints:
             self._path(other).unlink(missing_ok=True)
 
     def restore(self, states: Any, history_names: Sequence[str]) -> Restored | None:
-        """Read the newest checkpoint that is not damaged; a warning names damaged ones.
+        """Read the newest checkpoint that is not damaged, in process 0, and send it to all.
+
+        A warning names damaged ones.
 
         Args:
           states: freshly initialised states, which give structure and types.
@@ -70,6 +80,16 @@ class Checkpoints:
           ConfigError: if the folder belongs to another run, or to an earlier version of fsjax.
           DataError: for a checkpoint of a later version.
         """
+        restored = self._newest(states, history_names) if is_lead() else None
+        if process_count() == 1:
+            return restored
+        data = share("checkpoint", b"" if restored is None else _packed(*restored))
+        if is_lead() or not data:
+            return restored
+        with np.load(io.BytesIO(data), allow_pickle=False) as file:
+            return _restored(int(file["epoch"]), states, dict(file), history_names)
+
+    def _newest(self, states: Any, history_names: Sequence[str]) -> Restored | None:
         for path in self.folder.glob("epoch_*"):
             if path.is_dir():
                 raise ConfigError(
@@ -88,7 +108,7 @@ class Checkpoints:
                 warnings.warn(
                     f"the checkpoint {self._path(epoch)} is damaged ({error}); continuing from "
                     f"{rest}",
-                    stacklevel=2,
+                    stacklevel=3,
                 )
         return None
 
@@ -116,13 +136,32 @@ class Checkpoints:
             warnings.warn(
                 f"{path} is resumed with other versions or devices ({changes}), so the "
                 "results may differ from those of an uninterrupted run",
-                stacklevel=3,
+                stacklevel=4,
             )
         try:
-            history = {name: arrays[f"history/{name}"] for name in history_names}
-            return epoch, from_paths(states, arrays, "states/"), history
+            return _restored(epoch, states, arrays, history_names)
         except (DataError, KeyError) as error:
             raise ConfigError(
                 f"{path} does not hold the states of this version of the method ({error}); remove "
                 f"{self.folder} to start again"
             ) from None
+
+
+def _named_arrays(states: Any, history: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return by_path(states, "states/") | by_path(dict(history), "history/")
+
+
+def _restored(
+    epoch: int, states: Any, arrays: Mapping[str, np.ndarray], history_names: Sequence[str]
+) -> Restored:
+    """The inverse of :func:`_named_arrays`."""
+    history = {name: arrays[f"history/{name}"] for name in history_names}
+    return epoch, from_paths(states, arrays, "states/"), history
+
+
+def _packed(epoch: int, states: Any, history: Mapping[str, np.ndarray]) -> bytes:
+    # Any, for the types of savez; a name with a slash cannot collide with its keyword arguments.
+    entries: dict[str, Any] = {"epoch": np.int64(epoch), **_named_arrays(states, history)}
+    buffer = io.BytesIO()
+    np.savez(buffer, **entries)
+    return buffer.getvalue()

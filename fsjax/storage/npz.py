@@ -62,7 +62,6 @@ def write(
       header: values that JSON can hold, with ``kind``, the name of what is stored. The format and
         the versions of the format and the package are added.
       arrays: by name, of any shape and any type but objects.
-      compress: whether to compress, which takes time.
 
     Raises:
       ConfigError: for values that only pickle could store, such as arrays of objects, and for
@@ -99,7 +98,6 @@ def read(
     array is read and checked when it is accessed.
 
     Args:
-      path: the file.
       max_bytes: limit on the size of the file and on the total size of its arrays; half of the
         free memory by default.
 

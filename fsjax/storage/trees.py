@@ -28,7 +28,6 @@ def from_paths(like: PyTree, arrays: Mapping[str, np.ndarray], prefix: str = "")
     Args:
       like: a tree of arrays, or of their shapes and types.
       arrays: by name; further arrays are ignored unless their names start with ``prefix``.
-      prefix: of the names.
 
     Raises:
       DataError: for arrays that are unknown, missing (unless they are empty), or of another shape

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array, issparse
 
-from fsjax.tables.nullable import frame_values, plain_columns
 from fsjax.tables.sparse import (
     as_csr,
     column_limits,
@@ -24,7 +23,7 @@ from fsjax.tables.sparse import (
     table_moments,
 )
 from fsjax.tables.stored import StoredTable, added, row_blocks
-from fsjax.tables.user_arrays import as_array
+from fsjax.tables.user_arrays import as_array, frame_values, plain_columns
 
 #: A table of the user, once it is read.
 RawTable: TypeAlias = np.ndarray | csr_array | StoredTable

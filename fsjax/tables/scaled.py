@@ -1,4 +1,7 @@
-"""Scaled rows in every form that the engine trains on: arrays, sparse rows and rows on disk."""
+"""Scaled rows in every form that the engine trains on: arrays, sparse rows and rows on disk.
+
+Checks that the values, and the squares that losses and metrics take, fit into float32 are here too.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ from typing import Any, TypeAlias, overload
 import jax
 import numpy as np
 
+from fsjax.errors import DataError
 from fsjax.tables.base import DiskTable, SparseTable, Table
+from fsjax.tables.checks import name_some
+from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaling import Scaler, apply, apply_sparse
 from fsjax.tables.sparse_rows import (
     SparseRows,
@@ -28,6 +34,15 @@ DeviceTable: TypeAlias = jax.Array | SparseRows | StoredRows
 
 #: Lengths are rounded up to a multiple of at least this many rows.
 _UNIT = 8
+
+#: Largest scaled value: losses and metrics square it, in float32.
+_LARGEST = 1e18
+
+#: Smallest scaled value: the device rounds smaller ones to 0.
+_SMALLEST = np.finfo(np.float32).tiny
+
+#: How messages describe the columns of :func:`columns_beyond`.
+_BEYOND = f"values beyond {_LARGEST:g}"
 
 
 def scaled(table: Table, scaler: Scaler) -> HostTable:
@@ -127,3 +142,54 @@ def leaves_of(rows: Any) -> list[np.ndarray]:
 def content_of(rows: HostTable) -> list[np.ndarray]:
     """Arrays that identify rows on disk; none for rows in memory, whose arrays identify them."""
     return rows.content() if isinstance(rows, StoredRows) else []
+
+
+def check_range(x: HostTable, part: str, dataset: Dataset, kind: str) -> None:
+    """Raises DataError for scaled values whose squares overflow float32."""
+    beyond = columns_beyond(x, _LARGEST)
+    if beyond.size:
+        raise DataError(
+            f"{dataset.name}: {_named(beyond, dataset.feature_names)} has {_BEYOND} in the {part} "
+            f"rows after the scaling {kind!r}; choose the scaling 'standard', divide such columns "
+            "by a constant, or leave out the rows with such values"
+        )
+
+
+def check_new_rows(x: np.ndarray, names: Sequence[str] | None, where: str) -> None:
+    """Raises DataError for scaled rows ``(N, D)`` that ``fit`` would refuse; ``names`` are D."""
+    beyond = columns_beyond(x, _LARGEST)
+    if beyond.size:
+        raise DataError(
+            f"{where}: {_named(beyond, names)} has {_BEYOND} after the scaling that fit learnt; "
+            "correct or leave out the rows with such values"
+        )
+
+
+def check_nonzero(
+    scaler: Scaler,
+    extremes: tuple[np.ndarray, np.ndarray],
+    varies: np.ndarray,
+    dataset: Dataset,
+    kind: str,
+) -> None:
+    """Raises DataError for columns that vary but are 0 in float32 after scaling.
+
+    Args:
+      extremes: smallest and largest training value of each column, ``(D,)`` each.
+    """
+    scaled = apply(scaler, np.stack(extremes))
+    lost = np.flatnonzero(varies & (np.abs(scaled).max(axis=0) < _SMALLEST))
+    if not lost.size:
+        return
+    lowest, highest = (values[lost[0]] for values in extremes)
+    advice = "multiply or divide such columns by a constant"
+    if kind != "standard":
+        advice = f"choose the scaling 'standard', or {advice}"
+    raise DataError(
+        f"{dataset.name}: {_named(lost, dataset.feature_names)} has values from {lowest:g} to "
+        f"{highest:g}, all of which are 0 in float32 after the scaling {kind!r}; {advice}"
+    )
+
+
+def _named(columns: np.ndarray, names: Sequence[str] | None) -> str:
+    return name_some([f"column {index}" if names is None else names[index] for index in columns])

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from fsjax.errors import DataError, check_choice
 from fsjax.tables.base import RawTable, as_table
-from fsjax.tables.checks import constant_columns, one_value
+from fsjax.tables.checks import one_value
 
 _ROWS_AT_A_TIME = 4096
 
@@ -121,29 +121,29 @@ def fit_scaler(kind: str, X: RawTable) -> Scaler:
     check_choice("scaling", kind, KINDS)
     if X.shape[0] == 0:
         raise DataError(f"cannot fit the scaling {kind!r} on 0 rows; give some training rows")
+    if kind == "none":
+        return Scaler(np.zeros(()), np.ones(()))
     table = as_table(X)
+    lowest, highest = table.limits()
+    constant = one_value(lowest, highest, X.dtype)
     shift: np.ndarray | float = 0.0
     scale: np.ndarray | float = 1.0
     if kind == "minmax":
-        lowest, highest = table.limits()
         shift = lowest.astype(np.float64)
-        spread = highest.astype(np.float64) - shift
-        scale = np.where(one_value(lowest, highest, X.dtype), 0.0, _inverse(spread))
+        scale = np.where(constant, 0.0, _inverse(highest.astype(np.float64) - shift))
     elif kind == "maxabs":
-        lowest, highest = table.limits()
         largest = np.maximum(-lowest.astype(np.float64), highest.astype(np.float64))
-        scale = _inverse(np.where(one_value(lowest, highest, X.dtype), 0.0, largest))
+        scale = _inverse(np.where(constant, 0.0, largest))
     elif kind == "standard":
         shift, deviations = table.moments()
-        scale = np.where(constant_columns(X), 0.0, _inverse(deviations))
+        scale = np.where(constant, 0.0, _inverse(deviations))
     elif kind in ("scalar", "scalar255"):
         shift, std = table.whole_moments()
-        lowest, highest = table.limits()
         scale = 0.0 if one_value(lowest.min(), highest.max(), X.dtype) else _inverse(std)
         if kind == "scalar255":
             shift, scale = 255.0 * shift, scale / 255.0
     elif kind in _FIXED:
-        if 0 < (largest := table.limits()[1].max()) <= 1:
+        if 0 < (largest := highest.max()) <= 1:
             raise DataError(
                 f"scaling {kind!r} needs pixels from 0 to 255, but the largest value is {largest}; "
                 "choose scaling 'none' or 'standard' for values already in [0, 1]"

@@ -1,7 +1,8 @@
-"""Sparse tables: checked once and kept as CSR, never made dense as a whole. No JAX."""
+"""Sparse tables, checked once and kept as CSR, and their conversion to dense ones. No JAX."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -70,7 +71,6 @@ def as_csr(X: Any, where: str = "X", max_bytes: int | None = None) -> sp.csr_arr
       X: ``(N, D)``, a SciPy matrix or array of any format, or a pandas frame with sparse columns,
         which may have dense columns too. It is not changed, and its arrays are shared if it is
         already canonical. Duplicates are summed, as SciPy does; booleans become 0 and 1.
-      where: its name in messages.
       max_bytes: limit on the memory for its rows and the statistics of its columns, by default
         half of the free memory: even a table with few values may have a billion columns.
 
@@ -150,3 +150,30 @@ def _check_indices(X: Any, where: str) -> None:
             X.check_format(full_check=True)
         except ValueError as error:
             raise DataError(f"{where}: its sparse matrix is damaged: {error}; {advice}") from None
+
+
+def dense(
+    matrix: np.ndarray | sp.spmatrix | sp.sparray, max_bytes: int | None = None
+) -> np.ndarray:
+    """The table ``(N, D)`` as an array; an array is returned as it is.
+
+    Raises:
+      DataError: if the indices of a sparse matrix do not fit its shape, because SciPy would write
+        beyond the array, or if the array would take more than ``max_bytes``, by default half of
+        the free memory.
+    """
+    if isinstance(matrix, np.ndarray):
+        return matrix
+    check_size(matrix.shape, matrix.dtype, max_bytes)
+    _check_indices(matrix, "it")
+    return matrix.toarray()
+
+
+def check_size(shape: tuple[int, ...], dtype: np.dtype, max_bytes: int | None = None) -> None:
+    """DataError for an array that would take more memory than ``max_bytes``.
+
+    :func:`fsjax.environment.memory_limits.limit_of` has the default.
+    """
+    size = " x ".join(f"{length:,}" for length in shape)
+    needed = math.prod(map(int, shape)) * dtype.itemsize
+    check_bytes(needed, max_bytes, f"a dense table of {size}", "keep fewer columns")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import mmap
 import os
 from collections.abc import Iterator
@@ -14,14 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fsjax.errors import DataError
-from fsjax.tables.aligned_arrays import aligned
-from fsjax.tables.dense import check_size
+from fsjax.tables.sparse import check_size
 
 #: Entries of the rows that are in memory at once.
 BLOCK = 2**22
 
 #: A run of consecutive rows of at least this many bytes is read by its own system call.
 _RUN = 2**16
+
+#: The alignment in bytes that XLA requires to use an array on a CPU without a copy.
+_ALIGNMENT = 64
 
 
 class Summary(NamedTuple):
@@ -221,3 +224,11 @@ def added(total: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """
     rows[0] += total
     return rows.sum(axis=0)
+
+
+def aligned(shape: tuple[int, ...], dtype: np.typing.DTypeLike) -> np.ndarray:
+    """``np.empty(shape, dtype)`` with the alignment that XLA requires on a CPU."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)

@@ -12,10 +12,9 @@ import jax
 import numpy as np
 
 from fsjax.errors import ConfigError
-from fsjax.tables.aligned_arrays import aligned
 from fsjax.tables.base import as_table
 from fsjax.tables.scaling import Scaler, apply
-from fsjax.tables.stored import StoredTable, row_blocks
+from fsjax.tables.stored import StoredTable, aligned, row_blocks
 
 #: The error message for methods that use all training rows at once.
 NOT_HELD = (

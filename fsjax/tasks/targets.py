@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fsjax.errors import DataError
-from fsjax.tables.nullable import plain_columns
-from fsjax.tables.user_arrays import as_array
+from fsjax.tables.user_arrays import as_array, plain_columns
 from fsjax.tasks.classes_or_numbers import MANY_LABELS, kind_of_target
 
 #: An array and, for classes, their names in the order of their numbers.

@@ -1,6 +1,6 @@
 """Two and three processes give the result of one, and resume from each other's checkpoints.
 
-Covers ``fsjax.engine.together``.
+Covers ``fsjax.storage.checkpoints``.
 """
 
 from __future__ import annotations

@@ -22,11 +22,12 @@ from sklearn.base import clone
 
 import fsjax
 from fsjax import methods
-from fsjax.engine.loop import as_batch, optimizer_of
+from fsjax.engine.rows import as_batch
 from fsjax.engine.train import Trained
 from fsjax.errors import ConfigError
 from fsjax.method import Method, Spec, TrainState
 from fsjax.methods import METHODS
+from fsjax.optimizers import for_run
 from fsjax.registry import Structure
 from fsjax.storage.npz import read
 from fsjax.tables.scaling import apply
@@ -83,7 +84,7 @@ def test_a_schedule_is_used_from_the_first_step_to_fine_tuning() -> None:
     params = jnp.ones(3)
 
     def rates(**options: Any) -> list[float]:
-        tx, state, found = optimizer_of(build(**options), spec), None, []
+        tx, state, found = for_run(build(**options).optimizer, spec), None, []
         state = tx.init(params)
         for _ in range(12):
             updates, state = tx.update(params, state, params)

@@ -13,7 +13,7 @@ import pytest
 from engine_helpers import STATIC, killed_after_a_checkpoint
 
 import fsjax
-from fsjax.engine import compile_effort as effort
+from fsjax.engine import programs as effort
 from fsjax.engine import train
 
 

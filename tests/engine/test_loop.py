@@ -14,7 +14,8 @@ from engine_helpers import STATIC, counting_method, killed_after_a_checkpoint
 
 import fsjax
 from fsjax.data import Split
-from fsjax.engine import loop
+from fsjax.engine import epoch_metrics
+from fsjax.engine.rows import Rows
 from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, create_state
 
 
@@ -23,16 +24,16 @@ def test_evaluation_in_chunks_is_that_of_all_rows(data, monkeypatch) -> None:
     state = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), plan.train().states)
     for rows in (5, 21, 23):
         weight = jnp.ones(rows).at[-2:].set(0.0)
-        part = loop.Rows(*(jnp.asarray(leaf[:rows]) for leaf in data), weight)
-        whole = jax.jit(lambda s, r: loop.evaluate(STATIC, s, r))(state, part)
+        part = Rows(*(jnp.asarray(leaf[:rows]) for leaf in data), weight)
+        whole = jax.jit(lambda s, r: epoch_metrics.evaluate(STATIC, s, r))(state, part)
         with monkeypatch.context() as patch:
-            patch.setattr(loop, "EVALUATION_ROWS", 7)
-            cut = jax.jit(lambda s, r: loop.evaluate(STATIC, s, r))(state, part)
+            patch.setattr(epoch_metrics, "EVALUATION_ROWS", 7)
+            cut = jax.jit(lambda s, r: epoch_metrics.evaluate(STATIC, s, r))(state, part)
         assert set(whole) == {"loss", "accuracy"}
         chex.assert_trees_all_close(cut, whole, rtol=1e-5)
         # Rows of weight 0 may hold any values.
         broken = part._replace(x=part.x.at[-2:].set(jnp.nan))
-        found = jax.jit(lambda s, r: loop.evaluate(STATIC, s, r))(state, broken)
+        found = jax.jit(lambda s, r: epoch_metrics.evaluate(STATIC, s, r))(state, broken)
         chex.assert_trees_all_close(found, whole, rtol=1e-5)
 
 

@@ -1,6 +1,6 @@
 """Values and losses that are not finite raise an error that says where they are.
 
-Covers ``fsjax.engine.value_ranges``.
+Covers ``fsjax.tables.scaled``.
 """
 
 import jax.numpy as jnp

@@ -1,7 +1,7 @@
 """``plan``: checks before anything is trained, and the parts of a plan one by one.
 
-Covers ``fsjax.engine.options``, ``fsjax.engine.plan``, ``fsjax.engine.planned``,
-``fsjax.engine.run_spec``.
+Covers ``fsjax.engine.options``, ``fsjax.engine.fit``, ``fsjax.engine.planned``,
+``fsjax.engine.planning``.
 """
 
 from __future__ import annotations

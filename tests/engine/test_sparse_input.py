@@ -23,10 +23,9 @@ from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method
 from fsjax.methods import METHODS
 from fsjax.tables.base import as_table
-from fsjax.tables.dense import check_size
 from fsjax.tables.scaled import filled_rows, scaled, stack_rows
 from fsjax.tables.scaling import apply
-from fsjax.tables.sparse import as_csr
+from fsjax.tables.sparse import as_csr, check_size
 from fsjax.tables.sparse_rows import map_rows, only_columns
 from fsjax.tasks import TABLE, metrics, row_metrics
 
@@ -177,7 +176,7 @@ def test_the_selection_is_that_of_the_dense_table(name: str, task: str) -> None:
 )
 def test_other_targets(name: str, task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Losses that compare rows see all rows, although these are made dense in parts.
-    monkeypatch.setattr("fsjax.engine.loop.EVALUATION_ROWS", 17)
+    monkeypatch.setattr("fsjax.engine.epoch_metrics.EVALUATION_ROWS", 17)
     # The attribute of the package is the method of the same name.
     monkeypatch.setattr(sys.modules["fsjax.methods.deep_lasso"], "ROWS_AT_ONCE", 17)
     options = {"batch_size": None} if task == "survival" else {}

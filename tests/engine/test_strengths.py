@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsjax.engine.search_steps import misses, next_strengths, threshold_for, too_many
+from fsjax.engine.search import misses, next_strengths, threshold_for, too_many
 
 GATES = np.array([0.95, 0.9, 0.85, 0.6, 0.5, 0.3, 0.1, 0.05])
 

@@ -199,7 +199,7 @@ def test_a_search_that_leaves_one_gate_too_few_is_found(
     anew: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fsjax.engine import search
-    from fsjax.engine import search_steps as strengths
+    from fsjax.engine import search as strengths
 
     right = strengths.threshold_for
     monkeypatch.setattr(search, "threshold_for", lambda gates, k: right(gates, k - 1))

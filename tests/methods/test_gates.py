@@ -12,7 +12,7 @@ from scipy.stats import norm
 import fsjax
 from fsjax.data import load
 from fsjax.engine.loop import init_state, train_step
-from fsjax.engine.search_steps import threshold_for
+from fsjax.engine.search import threshold_for
 from fsjax.errors import ConfigError
 from fsjax.method import Batch, Method, Spec, TrainState
 from fsjax.sparsity import masked_weights

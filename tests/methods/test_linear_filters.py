@@ -1,6 +1,6 @@
 """Filters by a linear model of the labels, as methods: which columns they select and reject.
 
-Covers ``fsjax.methods.shared.linear_filter``, ``fsjax.methods.shared.on_host``.
+Covers ``fsjax.methods.shared.fixed_columns``, ``fsjax.methods.shared.fixed_columns``.
 """
 
 from __future__ import annotations

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from fsjax.data import load
-from fsjax.engine.loop import Arrays, Rows, as_batch, evaluate, init_state, train_epoch
+from fsjax.engine.epoch_metrics import evaluate
+from fsjax.engine.loop import init_state, train_epoch
+from fsjax.engine.rows import Arrays, Rows, as_batch
 from fsjax.errors import ConfigError
 from fsjax.method import Batch, Method, Spec, TrainState
 from fsjax.methods.probmask import probmask

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fsjax.nets import Feedforward
-from fsjax.nets.feedforward import ACTIVATIONS, INITIALISATIONS
+from fsjax.nets.mlp import ACTIVATIONS, INITIALISATIONS
 
 NUMPY = {
     "relu": lambda x: np.maximum(x, 0),

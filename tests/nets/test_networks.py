@@ -1,6 +1,6 @@
 """Networks by name: their sizes as published, NumPy versions of their layers, padding rows.
 
-Covers ``fsjax.nets.lenet5``, ``fsjax.nets.networks``, ``fsjax.nets.vgg``.
+Covers ``fsjax.nets.images``, ``fsjax.nets.networks``, ``fsjax.nets.images``.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ from fsjax.nets.convolution import (
     convolve_plainly,
     max_pool_2x2,
 )
-from fsjax.nets.images import to_images
-from fsjax.nets.resnet import ResidualBlock
+from fsjax.nets.images import ResidualBlock, to_images
 
 #: One of each kind, small enough to be run, for 8x8 pixels.
 SMALL = {

@@ -29,8 +29,8 @@ from fsjax.errors import ConfigError, DataError
 from fsjax.readers import matlab as matfile
 from fsjax.readers.formats import plain, read_mat
 from fsjax.readers.table_files import load_frame
-from fsjax.tables.dense import check_size
-from fsjax.tables.dense import dense as to_dense
+from fsjax.tables.sparse import check_size
+from fsjax.tables.sparse import dense as to_dense
 
 
 def sparse_mat(path: Path, damage: tuple[tuple[int, ...], tuple[int, ...]] | None = None) -> Path:

@@ -1,4 +1,7 @@
-"""Rules of the library keep their contract, and each broken rule fails with its own message."""
+"""Rules of the library keep their contract, and each broken rule fails with its own message.
+
+Covers ``fsjax.sparsity.rule_cases``.
+"""
 
 from __future__ import annotations
 

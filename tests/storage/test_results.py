@@ -1,6 +1,6 @@
 """Results in files: a round trip, also between processes, and files that are refused.
 
-Covers ``fsjax.storage.results.packing``.
+Covers ``fsjax.storage.results.packing``, ``fsjax.storage.results.unpacking``.
 """
 
 from __future__ import annotations

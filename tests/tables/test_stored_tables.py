@@ -1,6 +1,6 @@
 """Tables on disk have the same rows, statistics and messages as tables in memory.
 
-Covers ``fsjax.readers.on_disk``, ``fsjax.tables.aligned_arrays``.
+Covers ``fsjax.readers.on_disk``, ``fsjax.tables.stored``.
 """
 
 from __future__ import annotations

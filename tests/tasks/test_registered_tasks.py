@@ -1,7 +1,7 @@
 """A task in a user's file is trained, saved, resumed and checked like a built-in one.
 
-Covers ``fsjax.tasks.checks``, ``fsjax.tasks.derived``, ``fsjax.tasks.registry``,
-``fsjax.tasks.task``.
+Covers ``fsjax.tasks.checks``, ``fsjax.tasks.contract``, ``fsjax.tasks.derived``,
+``fsjax.tasks.registry``, ``fsjax.tasks.task``.
 """
 
 from __future__ import annotations

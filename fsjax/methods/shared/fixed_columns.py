@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
@@ -29,12 +30,19 @@ from fsjax.nets import MLP, outputs_of
 #: ``(key, spec, data) -> scores (D,)``, computed from all training rows.
 Filter = Callable[[Array, Spec, TrainingRows], Array]
 
+#: ``(x (N, D), y, weight (N,), *values) -> scores (D,)``, all of them NumPy arrays.
+HostScores = Callable[..., np.ndarray]
+
+
+#: ``(x (N, D), targets (N, C), weight (N,), *values) -> W (D, C)``, all of them NumPy arrays.
+Solver = Callable[..., np.ndarray]
+
 
 def filter_method(scores: Filter, only: tuple[str, ...] = tasks.TASKS, **about: Any) -> Method:
     """A method that scores columns and trains nothing.
 
     Args:
-      scores: computes the scores. For NumPy code see :mod:`fsjax.methods.shared.on_host`.
+      scores: computes the scores. For NumPy code see :func:`on_host`.
       only: the tasks of the method; the first one is its default.
       **about: further fields of :class:`fsjax.About`.
     """
@@ -45,6 +53,52 @@ def filter_method(scores: Filter, only: tuple[str, ...] = tasks.TASKS, **about: 
     return Method(
         About(tasks=only, **about), init=init, select=lambda state: Selection(state.extra["score"])
     )
+
+
+def on_host(scores: HostScores, data: TrainingRows, *values: Array | float) -> Array:
+    """Calls a NumPy function of the training rows from compiled code.
+
+    Args:
+      scores: the function. It receives the rows of positive weight (``x (N, D)`` and
+        ``weight (N,)`` in float64, ``y`` unchanged) and ``values`` as Python floats.
+      *values: float arguments of the method, which may be traced.
+
+    Returns:
+      ``(D,)`` float32.
+    """
+
+    def call(x: Array, y: Array, weight: Array, *values: Array) -> np.ndarray:
+        rows = np.asarray(weight) > 0
+        results = scores(
+            np.asarray(x)[rows].astype(np.float64),
+            np.asarray(y)[rows],
+            np.asarray(weight)[rows].astype(np.float64),
+            *(float(value) for value in values),
+        )
+        return np.asarray(results, np.float32)
+
+    shape = jax.ShapeDtypeStruct((data.x.shape[1],), jnp.float32)
+    return jax.pure_callback(call, shape, *data, *values, vmap_method="sequential")
+
+
+def linear_filter(solve: Solver, *values: float, low: float) -> Method:
+    """A filter that scores column d by the norm ``||W_d||`` in a linear model of all classes.
+
+    Args:
+      solve: computes W.
+      *values: float arguments of the method, which may be traced, for ``solve``.
+      low: the target of a class in the rows of other classes; in its own rows it is 1.
+    """
+
+    def score_rows(x: np.ndarray, y: np.ndarray, weight: np.ndarray, *values: float) -> np.ndarray:
+        return np.linalg.norm(solve(x, y, weight, *values), axis=1)
+
+    def scores(key: Array, spec: Spec, data: TrainingRows) -> Array:
+        del key
+        targets = low + (1.0 - low) * jax.nn.one_hot(data.y, spec.num_outputs)
+        return on_host(score_rows, data._replace(y=targets), *values)
+
+    return filter_method(scores, ("classification",))
 
 
 def network_on_columns(

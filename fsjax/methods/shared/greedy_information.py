@@ -16,8 +16,7 @@ import numpy as np
 
 from fsjax.arguments import Count
 from fsjax.method import Method
-from fsjax.methods.shared.fixed_columns import filter_method
-from fsjax.methods.shared.on_host import on_host
+from fsjax.methods.shared.fixed_columns import filter_method, on_host
 
 #: ``(penalty (D,), shared (D,)) -> penalty (D,)``: adds what one more chosen column shares.
 Merge = Callable[[np.ndarray, np.ndarray], np.ndarray]

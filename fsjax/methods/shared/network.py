@@ -29,7 +29,7 @@ from fsjax.arguments import (
     takes_part,
 )
 from fsjax.errors import ConfigError
-from fsjax.method import Batch, PyTree, Spec, TrainState
+from fsjax.method import Batch, PyTree, Spec, TrainState, create_state
 from fsjax.nets import build_network, outputs_of
 from fsjax.optimizers import cosine_by_epoch, for_run
 
@@ -202,6 +202,12 @@ def with_kernel(weights: PyTree, kernel: Array) -> PyTree:
 def open_share(mu: Array) -> Array:
     """Values in [0, 1] of Gaussian gates (STG, DUFS) with means ``mu``, with or without noise."""
     return jnp.clip(mu + 0.5, 0.0, 1.0)
+
+
+def first_state(body: NetworkOptions, key: Array, spec: Spec, **extra: Array) -> TrainState:
+    """The first state of a method whose parameters are the weights, with ``extra`` arrays."""
+    weights, stats = body.init(key, spec)
+    return create_state(spec, weights, extra={"stats": stats, **extra})
 
 
 def keep_stats(state: TrainState, grads: PyTree, aux: dict[str, Any], *_: Any) -> TrainState:
