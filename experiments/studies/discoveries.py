@@ -44,7 +44,7 @@ from fsjax.auto.discoveries import (
     false_discovery_rates,
     network_scores,
 )
-from fsjax.auto.preparation import all_rows
+from fsjax.auto.folds import all_rows
 from fsjax.auto.rankers import SIMPLE, l1, rank_units
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.stability import SETS

@@ -10,9 +10,9 @@ import pandas as pd
 from fsjax.auto import rule
 from fsjax.auto.columns import Design
 from fsjax.auto.compete import ALL, Contest
+from fsjax.auto.folds import parts
 from fsjax.auto.judge import fitted
 from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders
-from fsjax.auto.preparation import parts
 from fsjax.auto.rankers import Ranking
 from fsjax.auto.rule import Choice, Scores
 from fsjax.auto.statements import Comparison, Findings

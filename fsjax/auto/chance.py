@@ -21,11 +21,10 @@ from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 
 from fsjax.auto.budget import Clock
 from fsjax.auto.differences import above_chance
-from fsjax.auto.preparation import Fold, all_rows
+from fsjax.auto.folds import Fold, all_rows, permutations
 from fsjax.auto.problem import Problem, some_rows
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import targets
-from fsjax.auto.row_permutations import permutations
 from fsjax.tables.columns import Columns, densify, row_squares
 
 #: Permutations that are drawn where there is time, and the fewest that allow a verdict.

@@ -10,8 +10,8 @@ import numpy as np
 
 from fsjax.auto import contenders, library
 from fsjax.auto.budget import Clock, Pace, rounded
+from fsjax.auto.folds import parts
 from fsjax.auto.judge import judged
-from fsjax.auto.preparation import parts
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import MEMBERS, SIMPLE, Ranking, consensus, expected_seconds, rank_units

@@ -14,9 +14,9 @@ import pandas as pd
 
 from fsjax.auto import partial_dependence
 from fsjax.auto.columns import Design
+from fsjax.auto.folds import all_rows
 from fsjax.auto.leaks import alike
 from fsjax.auto.partial_dependence import Curve
-from fsjax.auto.preparation import all_rows
 from fsjax.auto.rankers import targets
 from fsjax.auto.rankers.parts import standardise
 from fsjax.auto.univariate_tests import (

@@ -1,17 +1,22 @@
-"""Training and test rows: cross-validation, complementary halves, and groups of rows."""
+"""Training and test rows: folds, halves and permutations that keep dependent rows together.
+
+Also the rows of a fold as models see them, imputed and scaled by its training rows.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
-from fsjax.auto.preparation import Fold
+from fsjax.auto.columns import Design
+from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.errors import ConfigError, DataError
+from fsjax.tables.columns import has_missing
 from fsjax.tasks import TABLE
 
 #: Most folds of a round, fewest rows per fold, and fewest rows in all.
@@ -32,6 +37,16 @@ _CLASS_ROWS, _LEAST_CLASS_ROWS = 3, 2
 
 #: Pairs of neighbouring blocks into which a series is split for its halves.
 _BLOCK_PAIRS = 5
+
+#: A permuted series is shifted by at least this share of its length.
+_LEAST_SHIFT = 0.1
+
+
+class Fold(NamedTuple):
+    """One split of the rows: numbers of the training rows and of the test rows."""
+
+    train: np.ndarray
+    test: np.ndarray
 
 
 class CommonClasses(NamedTuple):
@@ -159,6 +174,84 @@ def halves(
         np.sort(np.concatenate([blocks[2 * pair + (second[pair] ^ half)] for pair in range(pairs)]))
         for half in (0, 1)
     ]
+
+
+def permutations(
+    y: np.ndarray,
+    count: int,
+    seed: int,
+    row_groups: Sequence | None = None,
+    ordered: bool = False,
+) -> np.ndarray:
+    """Orders of the rows ``(count, N)``, so that ``y[order]`` is a target without relation to X.
+
+    Dependent rows stay together, because a test would otherwise take their dependence for a
+    relation of columns and target (Winkler et al. 2015):
+
+    - Groups are exchanged as a whole: the rows of a group get the targets of another group, in its
+      order, repeated if it is smaller. This is exact for groups of equal size; otherwise some rows
+      are repeated and others left out.
+    - A series is shifted circularly, by at least a tenth of its length.
+
+    Args:
+      y: ``(N,)`` or ``(N, C)``.
+      count: number of orders; a larger count starts with the same orders.
+      seed: of the draws.
+      row_groups: ``(N,)`` labels of dependent rows, such as patients.
+      ordered: whether the rows are in order of time.
+
+    Raises:
+      ConfigError: for groups that do not fit, or together with ``ordered``.
+    """
+    draw = _draw(y, row_groups, ordered)
+    orders = [draw(np.random.default_rng((seed, number))) for number in range(count)]
+    return np.array(orders, int).reshape(count, len(y))
+
+
+def _draw(
+    y: np.ndarray, row_groups: Sequence | None, ordered: bool
+) -> Callable[[np.random.Generator], np.ndarray]:
+    """From a random generator to an order of the rows ``(N,)``."""
+    rows = np.arange(len(y))
+    groups = group_numbers(row_groups, len(y), ordered)
+    if ordered:
+        least = int(np.ceil(_LEAST_SHIFT * len(y)))
+        return lambda rng: np.roll(rows, rng.integers(least, max(least, len(y) - least) + 1))
+    if row_groups is None:
+        return lambda rng: rng.permutation(len(y))
+    by_group, sizes = np.argsort(groups, kind="stable"), np.bincount(groups)
+    starts = np.cumsum(sizes) - sizes
+    place = np.empty(len(y), int)
+    place[by_group] = rows - np.repeat(starts, sizes)
+
+    def whole_groups(rng: np.random.Generator) -> np.ndarray:
+        source = rng.permutation(len(sizes))[groups]
+        return by_group[starts[source] + place % sizes[source]]
+
+    return whole_groups
+
+
+def parts(design: Design, y: np.ndarray, fold: Fold) -> tuple[Part, Part]:
+    """The training and the test rows of a fold."""
+    train, test = design.X[fold.train], design.X[fold.test]
+    if design.impute is not None and has_missing(design.X):
+        fill = _centres(train, design.impute)
+        train, test = np.where(np.isnan(train), fill, train), np.where(np.isnan(test), fill, test)
+    X_train, X_test = standardise(train, test)
+    return Part(X_train, y[fold.train], train), Part(X_test, y[fold.test], test)
+
+
+def all_rows(design: Design, y: np.ndarray, rows: np.ndarray | None = None) -> Part:
+    """Some rows, or all of them, imputed and standardised by their own statistics."""
+    rows = np.arange(len(y)) if rows is None else rows
+    return parts(design, y, Fold(rows, rows[:0]))[0]
+
+
+def _centres(rows: np.ndarray, rule: str) -> np.ndarray:
+    """Means or medians ``(D,)``; 0 for a column without any value in these rows."""
+    known = ~np.isnan(rows)
+    filled = np.where(known.any(axis=0), rows, 0.0)
+    return np.nanmean(filled, axis=0) if rule == "mean" else np.nanmedian(filled, axis=0)
 
 
 def _number_of_folds(y: np.ndarray, task: str, groups: np.ndarray) -> int:

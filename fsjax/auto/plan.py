@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from fsjax.auto.budget import Clock
+from fsjax.auto.folds import parts
 from fsjax.auto.judge import Judge, Tried, choose_judge, judges_of
-from fsjax.auto.preparation import parts
 from fsjax.auto.problem import Problem, on_rows, sizes_of, some_rows
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import SIMPLE

@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from fsjax.auto.columns import Design
-from fsjax.auto.folds import rounds_of
+from fsjax.auto.folds import Fold, rounds_of
 from fsjax.auto.judge import Judge, Tried
-from fsjax.auto.preparation import Fold
 from fsjax.auto.rankers import Ranking
 from fsjax.auto.scoring import Metric
 from fsjax.tasks import TABLE

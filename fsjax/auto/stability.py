@@ -17,8 +17,7 @@ from fsjax.auto.discoveries import (
     false_discovery_rates,
     network_scores,
 )
-from fsjax.auto.folds import halves
-from fsjax.auto.preparation import all_rows
+from fsjax.auto.folds import all_rows, halves
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.rankers import Ranking, consensus
 from fsjax.auto.rankers.parts import Part, standardise

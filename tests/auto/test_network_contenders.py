@@ -9,8 +9,8 @@ import pytest
 from fsjax.auto import library
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.contenders import contenders, expected_seconds
+from fsjax.auto.folds import Fold, parts
 from fsjax.auto.library import screened_columns, stratified_rows
-from fsjax.auto.preparation import Fold, parts
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.tables.dataset import Dataset
 
