@@ -14,7 +14,7 @@ from fsjax.report.html import facts_table
 from fsjax.report.wording import shorten
 
 if TYPE_CHECKING:
-    from fsjax.auto.partial_dependence import Curve
+    from fsjax.auto.effects import Curve
     from fsjax.auto.selection import Selection
 
 #: Most rows that are shown unfolded, of selected columns, and of columns that are not selected.

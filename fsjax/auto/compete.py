@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.auto import contenders, library
+from fsjax.auto import library, network_contenders
 from fsjax.auto.budget import Clock, Pace, rounded
 from fsjax.auto.folds import parts
 from fsjax.auto.judge import judged
@@ -348,7 +348,8 @@ class Contest:
         if name in SIMPLE:
             outputs = _outputs(problem)
             return expected_seconds(name, rows, columns, outputs, self.effort(name))
-        return contenders.expected_seconds(name, rows, columns, folds, kept=name in self._compiled)
+        compiled = name in self._compiled
+        return network_contenders.expected_seconds(name, rows, columns, folds, kept=compiled)
 
     def _judging(self) -> float:
         """Seconds that the judge takes for a fold of a method, as measured."""

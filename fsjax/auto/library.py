@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsjax.auto.network_training import (
+from fsjax.auto.network_contenders import (
+    MOST_COLUMNS,
     MOST_ROWS,
     MOST_SELECTED,
     Training,
@@ -26,10 +27,6 @@ from fsjax.tables.scaling import Scaler, apply, fit_scaler
 from fsjax.tables.splits import Split, validation_split
 from fsjax.tasks import TABLE
 from fsjax.tasks.table import mean_and_deviation
-
-#: The most columns that a network trains on. On arcene and ALLAML networks selected better from the
-#: best 1,000 columns than from all, at a fifth of the cost (docs/selecting.md).
-MOST_COLUMNS = 1000
 
 #: Registered scalings that give the same result on standardised columns as on raw ones.
 _BY_COLUMN = ("paper", "standard")
@@ -51,13 +48,6 @@ class _Rows(NamedTuple):
     others: np.ndarray
 
 
-def fits_task(name: str, task: str) -> bool:
-    """Whether a method of the library can select columns for a task."""
-    return bool(
-        {task, "reconstruction"}.intersection(about_of(get_method(name).registration).tasks)
-    )
-
-
 def rank_folds(
     name: str,
     parts: Sequence[Part],
@@ -65,7 +55,6 @@ def rank_folds(
     groups: np.ndarray,
     sizes: Sequence[int],
     seed: int,
-    effort: float = 1.0,
 ) -> list[Ranking]:
     """Trains a method of the library on the training rows of several folds, as one program.
 
@@ -79,7 +68,6 @@ def rank_folds(
       groups: ``(D,)`` the unit of each column.
       sizes: numbers of units to select.
       seed: of the first fold; each further fold has the next seed.
-      effort: share of the optimiser steps, in (0, 1]. Another effort needs another compilation.
 
     Returns:
       A ranking for each part. Columns that screening left out follow by their F statistic.
@@ -114,7 +102,7 @@ def rank_folds(
         # Methods that can select any number are asked for one: the ranking has all columns.
         num_features=None if "num_features" in facts.parameters else 1,
         groups=groups if grouped and about.takes_groups and not screened else None,
-        **fit_options(facts, training, length, trained_task, effort),
+        **fit_options(facts, training, length, trained_task),
     )
     if training is not None and training.importance is not None:
         scores = training.importance(result)

@@ -14,16 +14,15 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from fsjax.auto import library
 from fsjax.auto.answer import Request, answer, early_choice
 from fsjax.auto.budget import Clock, seconds
 from fsjax.auto.chance import Chance, chance_test
 from fsjax.auto.columns import Design, Note, design
 from fsjax.auto.compete import Contest
-from fsjax.auto.contenders import contenders
 from fsjax.auto.folds import common_classes, group_numbers
 from fsjax.auto.judge import Judge, own_judge
 from fsjax.auto.leaks import leaks
+from fsjax.auto.network_contenders import contenders, fits_task
 from fsjax.auto.plan import plan
 from fsjax.auto.problem import Problem, on_rows, some_rows
 from fsjax.auto.progress_file import Ledger, Section
@@ -291,7 +290,7 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
         task=task,
         metric=choose_metric(settings.metric, task, target),
         rounds=[],
-        methods=_methods(settings.methods, task, sparse, len(target), len(table.names)),
+        methods=_methods(settings.methods, task, len(target), len(table.names)),
         seed=settings.seed,
         row_groups=groups,
         ordered=settings.ordered,
@@ -398,19 +397,17 @@ def _costs(costs: Mapping[str, float], table: Design, X: Any) -> np.ndarray:
     return np.array([by_name.get(name, 1.0) for name in table.units])
 
 
-def _methods(
-    names: Sequence[str] | None, task: str, sparse: bool, rows: int, columns: int
-) -> tuple[str, ...]:
+def _methods(names: Sequence[str] | None, task: str, rows: int, columns: int) -> tuple[str, ...]:
     """The contenders, cheapest and most promising first."""
     if names is None:
-        return (*SIMPLE, CONSENSUS, *contenders(rows, columns, task, sparse))
+        return (*SIMPLE, CONSENSUS, *contenders(rows, columns, task))
     if isinstance(names, str):
         names = names.split(",")
     for name in names:
         if name in SIMPLE or name == CONSENSUS:
             continue
         check_choice("methods", name, [*SIMPLE, CONSENSUS, *METHODS])
-        if not library.fits_task(name, task):
+        if not fits_task(name, task):
             raise ConfigError(f"{name} cannot be used for {task}; leave it out of methods")
     # Every answer is compared with these two.
     return tuple(dict.fromkeys(["random", "univariate", *names]))

@@ -8,7 +8,7 @@ from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics import roc_auc_score
 
-from fsjax.auto import effects, partial_dependence
+from fsjax.auto import effects
 from fsjax.auto.columns import design
 from fsjax.auto.rankers import martingale_residuals
 from fsjax.auto.sparse_columns import sparse_design
@@ -184,14 +184,14 @@ def test_a_curve_follows_the_column_that_matters():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3))
     y = np.sign(X[:, 0]) + 0.1 * rng.normal(size=500)
-    curve, flat = partial_dependence.curves(X, y, [0, 2])
-    assert len(curve.values) == partial_dependence.POINTS
+    curve, flat = effects.partial_dependence_curves(X, y, [0, 2])
+    assert len(curve.values) == effects._POINTS
     np.testing.assert_allclose(curve.predictions[[0, -1]], [-1, 1], atol=0.2)
     assert np.ptp(flat.predictions) < 0.2
     # Nearly all values of a column of counts are 0.
     X[:, 1] = 0.0
     X[:3, 1] = 5.0
-    assert partial_dependence.curves(X, y, [1])[0].values.tolist() == [0.0, 5.0]
+    assert effects.partial_dependence_curves(X, y, [1])[0].values.tolist() == [0.0, 5.0]
 
 
 def test_likeness_is_the_rank_correlation():
