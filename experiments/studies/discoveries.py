@@ -43,9 +43,10 @@ from fsjax.auto.discoveries import (
     decoy_model,
     false_discovery_rates,
     network_scores,
+    simple_scores,
 )
 from fsjax.auto.folds import all_rows
-from fsjax.auto.rankers import SIMPLE, l1, rank_units
+from fsjax.auto.rankers import l1
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.stability import SETS
 from fsjax.datasets.nonlinear import BOUNDS
@@ -133,13 +134,11 @@ def beside_decoys(statistic: str, table: Table, seed: int) -> Selected:
     if statistic == NETWORK:
         columns, decoys = network_scores(part, draw_both, table.task, units, seed=seed)
     else:
-        scores = []
-        for number in range(SETS):
-            both, groups = draw_both(np.random.default_rng((seed, 11, number)))
-            rows = Part(standardise(both)[0], part.y)
-            values = SIMPLE[statistic](rows, table.task, seed + number)
-            scores.append(rank_units(values, groups, (1,)).scores)
-        columns, decoys = np.array(scores)[:, :units], np.array(scores)[:, units:]
+        sets = [
+            simple_scores(part, draw_both, table.task, units, statistic, number, seed)
+            for number in range(SETS)
+        ]
+        columns, decoys = (np.concatenate(side) for side in zip(*sets, strict=True))
     rates = false_discovery_rates(columns, decoys)
     return lambda rate: np.flatnonzero(rates <= rate)
 

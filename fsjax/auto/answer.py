@@ -318,7 +318,7 @@ def confusion_table(contest: Contest, choice: Choice, classes: Names) -> pd.Data
         return None
     counts = np.zeros((len(classes), len(classes)), int)
     for place, fold in enumerate(problem.rounds[0]):
-        if (piece := contest.piece(choice.method, 0, place)) is None:
+        if (piece := contest.piece(choice.method, (0, place))) is None:
             return None
         columns = np.arange(len(problem.design.names))
         if choice.method != ALL:

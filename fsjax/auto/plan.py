@@ -11,7 +11,7 @@ from fsjax.auto.budget import Clock
 from fsjax.auto.folds import parts
 from fsjax.auto.judge import Judge, Tried, choose_judge, judges_of
 from fsjax.auto.problem import Problem, on_rows, sizes_of, some_rows
-from fsjax.auto.progress_file import Ledger
+from fsjax.auto.progress_file import Ledger, json_number
 from fsjax.auto.rankers import SIMPLE
 
 #: Numbers of rows on which methods are compared: the largest that there is time for.
@@ -101,7 +101,10 @@ def _make(problem: Problem, user_judge: Judge | None, clock: Clock) -> dict[str,
     return {
         "rows": rows,
         "judge": judge.name,
-        "tried": [_plain(result) for result in tried] if len(candidates) > 1 else [],
+        "tried": [
+            [trial.name, trial.words, json_number(trial.score), trial.seconds]
+            for trial in (tried if len(candidates) > 1 else ())
+        ],
         "sizes": list(sizes),
     }
 
@@ -124,9 +127,3 @@ def _fitting(
     while len(sizes) > 3 and not fits(sizes, count):
         sizes = sizes[:-1]
     return sizes, count
-
-
-def _plain(trial: Tried) -> list[Any]:
-    """A trial as JSON values."""
-    score = trial.score if np.isfinite(trial.score) else None
-    return [trial.name, trial.words, score, trial.seconds]
