@@ -37,7 +37,7 @@ from experiments.artifacts.markdown import as_rows, continue_table
 from experiments.launch import cli
 from experiments.studies.known_arrays import dense_arrays, informative_columns
 from fsjax.auto.columns import design_of_array
-from fsjax.auto.decoys import knockoffs
+from fsjax.auto.decoys import knockoff_model
 from fsjax.auto.discoveries import (
     NETWORK,
     decoy_model,
@@ -146,7 +146,7 @@ def beside_decoys(statistic: str, table: Table, seed: int) -> Selected:
 def knockoff_filter(table: Table, seed: int) -> Selected:
     """The knockoff filter, knockoff+, with the importance of ``l1``."""
     columns = table.X.shape[1]
-    copy = knockoffs(table.X, np.random.default_rng((seed, 3)))
+    copy = knockoff_model(table.X)(np.random.default_rng((seed, 3)))
     both = standardise(np.hstack([table.X, copy]))[0]
     scores = l1(Part(both, table.y), table.task, seed)
     rates = false_discovery_rates(scores[None, :columns], scores[None, columns:])
@@ -156,7 +156,7 @@ def knockoff_filter(table: Table, seed: int) -> Selected:
 def stabl(table: Table, seed: int) -> Selected:
     """Stabl's rule, with knockoffs as decoys."""
     columns, rng = table.X.shape[1], np.random.default_rng((seed, 4))
-    (both,) = standardise(np.hstack([table.X, knockoffs(table.X, rng)]))
+    (both,) = standardise(np.hstack([table.X, knockoff_model(table.X)(rng)]))
     y = (table.y - table.y.mean()) / table.y.std()
     frequency: np.ndarray | float = 0.0
     for _ in range(_HALVES):

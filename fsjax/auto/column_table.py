@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 import numpy as np
 import pandas as pd
 
-from fsjax.report.html import facts_table
+from fsjax.report.html import facts_table, scrolling_table
 from fsjax.report.wording import shorten
 
 if TYPE_CHECKING:
@@ -150,10 +150,7 @@ def _folded(summary: str, content: str, kind: str = "rows") -> str:
 def _table(table: pd.DataFrame, heads: Sequence[str], span: tuple[float, float]) -> str:
     top = "".join(f"<th class='{name}'>{_HEAD[name]}</th>" for name in heads)
     body = "".join(_row(row, heads, span) for row in table.to_dict("records"))
-    return (
-        "<div class='scroll'><table class='columns'>"
-        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    return scrolling_table(body, top, "columns")
 
 
 def _row(row: dict[str, Any], heads: Iterable[str], span: tuple[float, float]) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import false_discovery_control
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.inspection import partial_dependence
 
@@ -23,7 +24,6 @@ from fsjax.auto.rankers.parts import standardise
 from fsjax.auto.univariate_tests import (
     ColumnTests,
     column_tests,
-    q_values,
     unit_p_values,
 )
 from fsjax.tables.columns import cells_per_row, densify
@@ -111,7 +111,7 @@ def effects(
         {
             "column": [design.units[unit] for unit in order],
             "p_value": p_values[order],
-            "q_value": q_values(p_values)[order],
+            "q_value": false_discovery_control(p_values)[order],
         }
     )
     units = order[:DESCRIBED]

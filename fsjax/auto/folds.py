@@ -320,14 +320,8 @@ def _usable_folds(tests: Sequence[np.ndarray], y: np.ndarray, task: str) -> list
         merged = tests.pop(constant)
         smallest = min(range(len(tests)), key=lambda place: len(tests[place]))
         tests[smallest] = np.sort(np.concatenate([tests[smallest], merged]))
-    folds = [Fold(_all_but(rows, len(y)), rows) for rows in tests]
+    folds = [Fold(np.setdiff1d(np.arange(len(y)), rows), rows) for rows in tests]
     return [fold for fold in folds if _usable(fold, y, task)]
-
-
-def _all_but(rows: np.ndarray, count: int) -> np.ndarray:
-    others = np.ones(count, bool)
-    others[rows] = False
-    return np.flatnonzero(others)
 
 
 def _usable(fold: Fold, y: np.ndarray, task: str) -> bool:

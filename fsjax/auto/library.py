@@ -18,13 +18,13 @@ from fsjax.auto.network_contenders import (
 )
 from fsjax.auto.rankers import Ranking, univariate
 from fsjax.auto.rankers.parts import Part
+from fsjax.auto.stacked_fits import split_at
 from fsjax.engine.fit import fit
 from fsjax.method import Method
 from fsjax.registry import Registration, about_of, get_method
 from fsjax.tables.columns import densify
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaling import Scaler, apply, fit_scaler
-from fsjax.tables.splits import Split, validation_split
 from fsjax.tasks import TABLE
 from fsjax.tasks.table import mean_and_deviation
 
@@ -87,7 +87,7 @@ def rank_folds(
     # A filter has no epochs to choose from, so all rows train.
     share = 0.0 if method.loss is None else validation_share(training, length)
     splits = [
-        _split(y[start : start + length], share, trained_task, seed + number, int(start))
+        split_at(int(start), y[start : start + length], trained_task, share, seed + number)
         for number, start in enumerate(starts)
     ]
     screened = len(folds[0].others) > 0
@@ -193,13 +193,6 @@ def _target(y: np.ndarray, task: str, trained_task: str) -> np.ndarray:
         return numbers
     mean, deviation = mean_and_deviation(numbers)
     return (numbers - mean) / deviation
-
-
-def _split(y: np.ndarray, share: float, task: str, seed: int, start: int) -> Split:
-    """Training and validation rows of a block of rows that begins at ``start``."""
-    strata = TABLE[task].strata(y)
-    train, valid = validation_split(len(y), share, seed, strata)
-    return Split(train + start, valid + start, valid[:0])
 
 
 def _method(

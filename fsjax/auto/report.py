@@ -17,7 +17,7 @@ from fsjax.auto.columns import LEFT_OUT, LOOK_AT, Note
 from fsjax.auto.scoring import metric_named
 from fsjax.extras import is_installed
 from fsjax.report.charts import CHART_STYLE, chart
-from fsjax.report.html import facts_table, page_of, rows_table
+from fsjax.report.html import facts_table, page_of, rows_table, scrolling_table
 from fsjax.report.wording import count
 from fsjax.tables.columns import FEW
 
@@ -347,7 +347,4 @@ def _shaded(
         + "</tr>"
         for name, row, row_shares in zip(names, texts, shares, strict=True)
     )
-    return (
-        "<div class='scroll'><table class='heatmap'>"
-        f"<thead><tr><th></th>{top}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    return scrolling_table(body, f"<th></th>{top}", "heatmap")

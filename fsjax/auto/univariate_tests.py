@@ -72,8 +72,3 @@ def unit_p_values(p_values: np.ndarray, groups: np.ndarray) -> np.ndarray:
     smallest = np.ones(int(groups.max()) + 1)
     np.minimum.at(smallest, groups, p_values)
     return np.minimum(smallest * np.bincount(groups), 1.0)
-
-
-def q_values(p_values: np.ndarray) -> np.ndarray:
-    """Smallest false discovery rates ``(G,)`` at which each is found (Benjamini and Hochberg)."""
-    return stats.false_discovery_control(p_values, method="bh")

@@ -12,7 +12,7 @@ from fsjax.auto import effects
 from fsjax.auto.columns import design
 from fsjax.auto.rankers import martingale_residuals
 from fsjax.auto.sparse_columns import sparse_design
-from fsjax.auto.univariate_tests import column_tests, q_values, unit_p_values
+from fsjax.auto.univariate_tests import column_tests, unit_p_values
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +82,8 @@ def test_times_are_tested_by_their_martingale_residuals(numbers):
     assert column_tests(numbers, y, "survival").p_values[0] == pytest.approx(expected.pvalue)
 
 
-def test_q_values_and_units():
+def test_p_values_of_units():
     p_values = np.array([0.04, 0.001, 0.5, 0.02])
-    np.testing.assert_allclose(q_values(p_values), [4 / 75, 0.004, 0.5, 0.04])
     units = unit_p_values(p_values, np.array([0, 0, 1, 2]))
     np.testing.assert_allclose(units, [0.002, 0.5, 0.02])
     assert unit_p_values(np.array([0.9, 0.8]), np.array([0, 0])).tolist() == [1.0]
