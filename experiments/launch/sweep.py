@@ -97,10 +97,7 @@ def run_sweep(
     """Runs a sweep, or reads a finished one; returns a row for each setting and seed.
 
     Args:
-      config: the configuration.
       sweeps: ``field=value,value`` for each field.
-      workdir: the folder of the sweep.
-      progress: whether to show progress.
       cluster: the value of ``--cluster``; ``None`` trains in this process.
       many: whether more than :data:`MANY` rows are allowed.
     """

@@ -76,10 +76,7 @@ def cells_of(
     """Makes a cell of each setting, with all its seeds, in the order of the grid.
 
     Args:
-      config: the configuration.
-      grid: values by field.
       settings: for each setting its values, by the last part of the field's name.
-      folder: the workdir.
     """
     cells = []
     for index, setting in enumerate(settings):

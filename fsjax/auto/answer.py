@@ -69,11 +69,6 @@ def answer(request: Request, contest: Contest, chance: Chance) -> Selection:
     """The selection, from what ran; the time that is left goes to decoys and halves of the rows.
 
     Without any score it is undecided, and columns are ranked by the univariate filter.
-
-    Args:
-      request: what was asked.
-      contest: the methods under cross-validation.
-      chance: result of the permutation test.
     """
     problem, clock = contest.problem, contest.clock
     design, y, task, seed = problem.design, problem.y, problem.task, problem.seed

@@ -147,9 +147,6 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
     """Predicts the target and its permutations, in chunks, until a share of the budget is spent.
 
     Args:
-      problem: what is asked.
-      ledger: records finished work.
-      clock: the budget.
       share: of the budget; the first permutations, which a verdict needs, may take more.
     """
     rows = some_rows(problem, _ROWS)
@@ -188,10 +185,8 @@ def verdict(chance: Chance, honest: np.ndarray, nothing: np.ndarray, problem: Pr
     """Combines the permutation test with a t test over the folds.
 
     Args:
-      chance: result of the permutation test.
       honest: ``(F,)`` scores of the whole procedure on the folds of the first round.
       nothing: ``(F,)`` scores there without any column.
-      problem: what is asked.
     """
     p_value = above_chance(honest, nothing, problem.share) if len(honest) else 1.0
     better = chance.better or p_value < FOLDS_LEVEL

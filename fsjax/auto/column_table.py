@@ -95,7 +95,6 @@ def columns_section(selection: Selection, file: str = FILE) -> str:
     """Selected columns, the first of them unfolded; then the most important others, folded.
 
     Args:
-      selection: the selection.
       file: name of the CSV file of all columns, beside the page.
     """
     table = _rows(selection)

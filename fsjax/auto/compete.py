@@ -397,11 +397,6 @@ def rank(
     """Ranks units by a simple selector, those to be kept first.
 
     Args:
-      problem: data and settings.
-      name: of the selector.
-      part: prepared rows.
-      sizes: numbers of units to select.
-      seed: of the random draws.
       effort: in (0, 1].
     """
     scores = SIMPLE[name](part, problem.task, seed, effort)

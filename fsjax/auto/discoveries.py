@@ -158,7 +158,6 @@ def simple_scores(
 
     Args:
       part, draw, task, num_units: as for :func:`network_scores`.
-      name: of the selector.
       number: of the set, from 0.
       seed: of the decoys and the selector.
       effort: of the selector, in (0, 1].

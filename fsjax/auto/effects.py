@@ -79,14 +79,11 @@ def effects(
     column with the smallest p-value. Large tables are described on a random sample of their rows.
 
     Args:
-      design: the columns.
       y: the target: classes from 0, ``(N,)`` or ``(N, C)`` numbers, or time and event.
-      task: the task of y.
       order: units by importance, the best first; the first :data:`DESCRIBED` are described.
       names: of the classes, or of several outputs; by default their numbers.
       selected: number of first units that have partial dependence curves, from a forest that sees
         these units only; at most :data:`WITH_CURVE`.
-      seed: of the drawn rows.
 
     Returns:
       A row for each unit of ``order``: ``column``, its name; ``p_value``, and ``q_value`` over all
@@ -146,10 +143,8 @@ def likeness(
     """Absolute rank correlations of the first :data:`COMPARED` units of ``order`` with each other.
 
     Args:
-      design: the columns.
       y, task: the target, whose classes keep their proportions in the drawn rows.
       order: units, the most important first.
-      seed: of the drawn rows.
 
     Returns:
       ``(k, k)`` in [0, 1] with the names of the units on both sides; of units of several columns
@@ -176,9 +171,7 @@ def drawn_rows(y: np.ndarray, task: str, most: int, seed: int) -> np.ndarray:
 
     Args:
       y: ``(N,)`` or ``(N, C)``.
-      task: the task of y.
       most: number of rows; all rows are kept if there are no more.
-      seed: of the draw.
     """
     if len(y) <= most:
         return np.arange(len(y))

@@ -35,7 +35,6 @@ def row_order(name: str, column: pd.Series) -> RowOrder:
     """The rows in order of their times: numbers, dates or durations, also written as text.
 
     Args:
-      name: of the column, for messages.
       column: ``(N,)``.
 
     Raises:
@@ -57,7 +56,6 @@ def row_groups(name: str, column: pd.Series) -> np.ndarray:
     """``(N,)`` the number of each row's group.
 
     Args:
-      name: of the column, for messages.
       column: ``(N,)`` labels of any kind.
 
     Raises:

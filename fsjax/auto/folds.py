@@ -70,8 +70,6 @@ def group_numbers(
 
     Args:
       row_groups: ``(N,)`` labels of any kind, for example patients, or None.
-      rows: N.
-      ordered: whether the rows are in order of time.
 
     Raises:
       ConfigError: for labels that do not fit the rows, or together with ``ordered``.
@@ -124,7 +122,6 @@ def rounds_of(
     Args:
       y: ``(N,)`` or ``(N, C)`` target; :func:`common_classes` removes classes that are too rare.
       task: classes are spread evenly over the folds.
-      seed: of the shuffling.
       row_groups: ``(N,)`` labels of rows that stay on one side of every split, such as patients.
       ordered: whether the rows are in order of time: earlier rows train, later ones test.
 
@@ -196,9 +193,7 @@ def permutations(
     Args:
       y: ``(N,)`` or ``(N, C)``.
       count: number of orders; a larger count starts with the same orders.
-      seed: of the draws.
       row_groups: ``(N,)`` labels of dependent rows, such as patients.
-      ordered: whether the rows are in order of time.
 
     Raises:
       ConfigError: for groups that do not fit, or together with ``ordered``.

@@ -27,9 +27,7 @@ def leaks(design: Design, y: np.ndarray, task: str) -> list[Note]:
     Such a column orders the rows as the target does, or separates all classes by thresholds.
 
     Args:
-      design: the columns.
       y: classes from 0, or ``(N,)`` or ``(N, C)`` numbers.
-      task: what y is.
     """
     if len(y) < _FEW_ROWS:
         return []

@@ -62,11 +62,8 @@ def rank_folds(
     shapes.
 
     Args:
-      name: of a registered method.
       parts: training rows of each fold.
-      task: the task.
       groups: ``(D,)`` the unit of each column.
-      sizes: numbers of units to select.
       seed: of the first fold; each further fold has the next seed.
 
     Returns:
@@ -138,8 +135,6 @@ def screened_columns(part: Part, task: str, seed: int) -> tuple[np.ndarray, np.n
     """Sure independence screening (Fan and Lv 2008) of a table with more than MOST_COLUMNS.
 
     Args:
-      part: training rows.
-      task: the task.
       seed: of the rows from which the statistic is computed.
 
     Returns:

@@ -159,10 +159,7 @@ def fit_options(
     """Options of :func:`fsjax.fit` for a training.
 
     Args:
-      facts: registration of the method.
-      training: from :func:`training_of`.
       rows: number of rows that train or validate.
-      task: the task.
     """
     coupled = TABLE[task].coupled
     if training is None:
@@ -192,7 +189,6 @@ def contenders(rows: int, columns: int, task: str) -> tuple[str, ...]:
     made dense.
 
     Args:
-      rows, columns: of the table.
       task: the task; methods that do not support it are left out.
     """
     names = _ORDER_WIDE if columns > rows else _ORDER_NARROW
@@ -249,9 +245,6 @@ def expected_seconds(
 
     Args:
       name: of a method; one that was not measured counts as slow.
-      rows: training rows of a fold.
-      columns: number of columns of the table.
-      folds: number of folds that train.
       kept: whether the programs are in the compilation cache, or already in this process.
 
     Returns:

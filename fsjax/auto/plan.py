@@ -42,7 +42,6 @@ def plan(problem: Problem, user_judge: Judge | None, ledger: Ledger, clock: Cloc
       problem: what is asked, with all rows.
       user_judge: the user's own judge, or ``None`` for the one that predicts best.
       ledger: records the plan, so that a resumed run does the same work.
-      clock: the budget.
     """
     record = ledger.get("plan", lambda: _make(problem, user_judge, clock))
     sample = on_rows(problem, some_rows(problem, record["rows"]))

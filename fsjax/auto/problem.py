@@ -85,7 +85,6 @@ def sizes_of(units: int, kept: int = 0, thin: bool = False) -> tuple[int, ...]:
     Of up to 240 units, more than half are tried as well.
 
     Args:
-      units: number of units.
       kept: number of units that are always selected.
       thin: whether to try only every second number.
     """

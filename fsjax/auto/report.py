@@ -64,9 +64,7 @@ def page(selection: Selection, command: str | None, date: datetime.date) -> str:
     """The page as HTML.
 
     Args:
-      selection: what to report.
       command: the command that produced it, if any.
-      date: of the report.
     """
     title = "Which columns to keep" + (f": {selection.source}" if selection.source else "")
     css = CHART_STYLE + COLUMN_STYLE + _HEATMAP_STYLE + _STYLE

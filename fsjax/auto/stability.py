@@ -93,7 +93,6 @@ def frequencies(contest: Contest, choice: Choice, share: float, pairs: int) -> F
     """Selection frequencies over complementary halves of the rows (Shah and Samworth 2013).
 
     Args:
-      contest: the methods under cross-validation.
       choice: the method, and how many units it selects.
       share: of the budget that may be spent.
       pairs: of halves, at most.
@@ -164,7 +163,6 @@ def beside_decoys(contest: Contest, statistic: str, share: float, sets: int) -> 
     """False discovery rates of the units, from their competition with decoys.
 
     Args:
-      contest: the methods under cross-validation.
       statistic: the method whose importance is compared, see :func:`decoy_statistic`.
       share: of the budget that may be spent.
       sets: of decoys, at most; a network trains beside all of its sets at once.

@@ -42,7 +42,6 @@ def scores_of_tables(
       tables: M tables ``(N, D)`` of numbers.
       y: ``(N,)`` or ``(N, C)``, as :attr:`fsjax.tasks.Task.check` returns it; numbers are
         standardised.
-      task: the task of y.
       num_seeds: trainings per table, at least 1.
       seed: whole number from 0; of the trainings and of the validation rows.
       **options: those of :func:`fsjax.fit` except ``seeds``, ``split`` and ``task``.
@@ -88,9 +87,7 @@ def split_at(start: int, y: np.ndarray, task: str, valid_fraction: float, seed: 
     Args:
       start: number of the first row.
       y: target of the rows of this table, whose classes are spread evenly.
-      task: the task of y.
       valid_fraction: share of the rows that validates.
-      seed: of the split.
     """
     train, valid = validation_split(len(y), valid_fraction, seed, TABLE[task].strata(y))
     return Split(start + train, start + valid, valid[:0])

@@ -37,7 +37,6 @@ def column_tests(X: Columns, y: np.ndarray, task: str) -> ColumnTests:
       X: dense or sparse.
       y: classes ``(N,)`` from 0, numbers ``(N,)`` or ``(N, C)``, labels of 0 and 1 ``(N, C)``, or
         time and event ``(N, 2)``, whose martingale residuals are tested.
-      task: the task of y.
     """
     ranked = ranks(X)
     if task == "classification":

@@ -47,7 +47,6 @@ def to_table(
     """Copies rows into a table and checks its columns.
 
     Args:
-      rows: the rows.
       names: required columns that stay as they are.
       numbers: required columns that become float64; ``None`` becomes NaN.
       optional: columns of numbers; a missing one is filled with NaN.

@@ -43,9 +43,7 @@ class Score(Protocol):
         """Scores of the columns ``(D,)``, larger is better.
 
         Args:
-          part: training rows.
           task: any task but reconstruction.
-          seed: of the random draws.
           effort: in (0, 1], the share of the full work (rows, trees, steps).
         """
 

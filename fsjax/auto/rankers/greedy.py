@@ -71,7 +71,6 @@ def _forward_pass(X: np.ndarray, Y: np.ndarray, free: np.ndarray, most: int) -> 
       X: ``(n, d)`` standardised.
       Y: ``(n, C)`` standardised.
       free: ``(d,)`` whether a column may be added.
-      most: number of columns.
     """
     residual, cross = Y.copy(), X.T @ Y
     # Squared lengths of the parts of the columns that are orthogonal to those added before.

@@ -88,7 +88,6 @@ def fewer_columns(part: Part, relevance: np.ndarray, most: int) -> DensePart:
     Args:
       part: rows, already of bounded number.
       relevance: ``(D,)``; columns with :data:`LEFT_OUT` are left out.
-      most: number of columns.
     """
     ordered = np.argsort(-relevance, kind="stable")[: max(_LEAST_COLUMNS, most)]
     columns = np.sort(ordered[relevance[ordered] > LEFT_OUT])
