@@ -45,7 +45,7 @@ _UNKNOWN = float("nan")
 
 
 class Request(NamedTuple):
-    """What was asked, beside what is computed.
+    """The request behind a selection.
 
     Attributes:
       table: the problem with all rows.

@@ -285,26 +285,20 @@ def _test_rows(
 ) -> list[np.ndarray]:
     """The rows of each fold, a partition of all rows that keeps groups whole."""
     rows, strata = np.arange(len(y)), TABLE[task].strata(y)
+    if groups is None:
+        kind = KFold if strata is None else StratifiedKFold
+    else:
+        kind = GroupKFold if strata is None else StratifiedGroupKFold
+        first = np.unique(groups, return_index=True)[1]
+        if strata is not None and len(first) > _MANY_GROUPS:
+            # The search takes seconds; stratifying by one row of each group is as good here.
+            folds = _test_rows(y[first], task, count, seed, None)
+            return [np.flatnonzero(np.isin(groups, fold)) for fold in folds]
+    splitter = kind(count, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         # A class of fewer rows than folds cannot be in each of them.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        if groups is None:
-            kind = KFold if strata is None else StratifiedKFold
-            return [fold for _, fold in _splitter(kind, count, seed).split(rows, strata)]
-        if strata is None:
-            split = _splitter(GroupKFold, count, seed).split(rows, None, groups)
-            return [fold for _, fold in split]
-        first = np.unique(groups, return_index=True)[1]
-        if len(first) > _MANY_GROUPS:
-            # The search takes seconds; stratifying by one row of each group is as good here.
-            split = _splitter(StratifiedKFold, count, seed).split(first, strata[first])
-            return [np.flatnonzero(np.isin(groups, fold)) for _, fold in split]
-        split = _splitter(StratifiedGroupKFold, count, seed).split(rows, strata, groups)
-        return [fold for _, fold in split]
-
-
-def _splitter(kind: type, count: int, seed: int) -> KFold:
-    return kind(count, shuffle=True, random_state=seed)
+        return [fold for _, fold in splitter.split(rows, strata, groups)]
 
 
 def _usable_folds(tests: Sequence[np.ndarray], y: np.ndarray, task: str) -> list[Fold]:

@@ -115,7 +115,7 @@ def judges_of(task: str) -> tuple[Judge, ...]:
     return (Judge("linear", "ridge Cox regression", _cox),)
 
 
-def own_judge(judge: Any, task: str) -> Judge | None:
+def requested_judge(judge: Any, task: str) -> Judge | None:
     """The judge that the user asked for, or ``None`` for the choice by inner validation.
 
     Args:

@@ -39,7 +39,7 @@ def plan(problem: Problem, user_judge: Judge | None, ledger: Ledger, clock: Cloc
     """The problem as methods compete on it: perhaps fewer rows, a judge, and numbers of columns.
 
     Args:
-      problem: what is asked, with all rows.
+      problem: data and settings, with all rows.
       user_judge: the user's own judge, or ``None`` for the one that predicts best.
       ledger: records the plan, so that a resumed run does the same work.
     """

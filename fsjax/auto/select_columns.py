@@ -20,7 +20,7 @@ from fsjax.auto.chance import Chance, chance_test
 from fsjax.auto.columns import Design, Note, design
 from fsjax.auto.compete import Contest
 from fsjax.auto.folds import common_classes, group_numbers
-from fsjax.auto.judge import Judge, own_judge
+from fsjax.auto.judge import Judge, requested_judge
 from fsjax.auto.leaks import leaks
 from fsjax.auto.network_contenders import contenders, fits_task
 from fsjax.auto.plan import plan
@@ -169,7 +169,7 @@ def select(
         check_whole("seed", seed, least=0),
     )  # fmt: skip
     problem, classes, notes = _problem(X, y, settings)
-    chosen_judge = own_judge(judge, problem.task)
+    chosen_judge = requested_judge(judge, problem.task)
     named_costs = None if costs is None else dict(costs)
     request = Request(
         problem, classes, fdr, (*origin.notes, *notes), origin.source, origin.target, named_costs
@@ -223,7 +223,7 @@ def _with_and_without_leaks(
 def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) -> Selection:
     """Runs all that the budget allows; after Ctrl-C, answers with what is known by then."""
     contest: Contest | None = None
-    chance = Chance(0, 0, 0)
+    chance = Chance(0, 0)
     try:
         sample = plan(request.table, judge, ledger, clock)
         contest = Contest(sample, ledger, clock)

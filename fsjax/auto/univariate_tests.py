@@ -38,18 +38,22 @@ def column_tests(X: Columns, y: np.ndarray, task: str) -> ColumnTests:
       y: classes ``(N,)`` from 0, numbers ``(N,)`` or ``(N, C)``, labels of 0 and 1 ``(N, C)``, or
         time and event ``(N, 2)``, whose martingale residuals are tested.
     """
-    ranked = ranks(X)
     if task == "classification":
-        return _by_class(ranked, y)
+        return _by_class(ranks(X), y)
     outputs = np.stack(targets(y, task, split=False), axis=-1)
-    (columns,), (numbers,) = standardise(ranked), standardise(ranks(outputs))
-    # It is enough that one factor of the product is centred.
-    correlation = np.clip((columns.T @ numbers).T / X.shape[0], -1.0, 1.0)
+    correlation = np.clip(rank_correlations(X, outputs).T, -1.0, 1.0)
     freedom = max(X.shape[0] - 2, 1)
     with np.errstate(divide="ignore"):
         statistic = np.abs(correlation) * np.sqrt(freedom / (1.0 - correlation**2))
     p_values = 2.0 * stats.t.sf(statistic, freedom).min(axis=0)
     return ColumnTests(np.minimum(p_values * len(correlation), 1.0), correlation)
+
+
+def rank_correlations(X: Columns, outputs: np.ndarray) -> np.ndarray:
+    """Spearman's correlations ``(D, C)`` of columns ``(N, D)`` with outputs ``(N, C)``."""
+    (columns,), (numbers,) = standardise(ranks(X)), standardise(ranks(outputs))
+    # It is enough that one factor of the product is centred.
+    return columns.T @ numbers / X.shape[0]
 
 
 def _by_class(ranked: Columns, y: np.ndarray) -> ColumnTests:
