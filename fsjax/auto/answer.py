@@ -44,6 +44,24 @@ from fsjax.version import __version__
 _UNKNOWN = float("nan")
 
 
+class Origin(NamedTuple):
+    """Where a table comes from, for the report.
+
+    Attributes:
+      source: name of its file.
+      target: name of the column that is predicted.
+      command: the command line.
+      notes: on how the file was read.
+      elapsed: seconds since the start of the process, which count towards the budget.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    command: str | None = None
+    notes: tuple[Note, ...] = ()
+    elapsed: float = 0.0
+
+
 class Request(NamedTuple):
     """The request behind a selection.
 
@@ -52,7 +70,7 @@ class Request(NamedTuple):
       classes: names of the classes, if there are classes.
       fdr: false discovery rate that the selection keeps below, if any.
       notes: on how the table was read, and on columns.
-      source, target: names of the file and of the target, for the report.
+      origin: where the table comes from.
       costs: of the columns by name, if any.
     """
 
@@ -60,9 +78,8 @@ class Request(NamedTuple):
     classes: Names
     fdr: float | None
     notes: tuple[Note, ...]
-    source: str | None = None
-    target: str | None = None
-    costs: Mapping[str, float] | None = None
+    origin: Origin
+    costs: Mapping[str, float] | None
 
 
 def answer(request: Request, contest: Contest, chance: Chance) -> Selection:
@@ -123,8 +140,8 @@ def answer(request: Request, contest: Contest, chance: Chance) -> Selection:
         ),
         notes=request.notes,
         facts=_facts(request, contest, findings, ranked_by),
-        source=request.source,
-        target=request.target,
+        source=request.origin.source,
+        target=request.origin.target,
         costs=request.costs,
         **details,
     )

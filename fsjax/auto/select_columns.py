@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from fsjax.auto.answer import Request, answer, early_choice
+from fsjax.auto.answer import Origin, Request, answer, early_choice
 from fsjax.auto.budget import Clock, seconds
 from fsjax.auto.chance import Chance, chance_test
 from fsjax.auto.columns import Design, Note, design
@@ -55,24 +55,6 @@ _LEAK_ROWS = 20_000
 
 #: Most rows on which folds are tried before anything runs.
 _FOLD_ROWS = 1_000
-
-
-class Origin(NamedTuple):
-    """Where a table comes from, for the report.
-
-    Attributes:
-      source: name of its file.
-      target: name of the column that is predicted.
-      command: the command line.
-      notes: on how the file was read.
-      elapsed: seconds since the start of the process, which count towards the budget.
-    """
-
-    source: str | None = None
-    target: str | None = None
-    command: str | None = None
-    notes: tuple[Note, ...] = ()
-    elapsed: float = 0.0
 
 
 class _Settings(NamedTuple):
@@ -171,9 +153,7 @@ def select(
     problem, classes, notes = _problem(X, y, settings)
     chosen_judge = requested_judge(judge, problem.task)
     named_costs = None if costs is None else dict(costs)
-    request = Request(
-        problem, classes, fdr, (*origin.notes, *notes), origin.source, origin.target, named_costs
-    )
+    request = Request(problem, classes, fdr, (*origin.notes, *notes), origin, named_costs)
     # Raises for a table without usable folds, before anything is written.
     on_rows(problem, some_rows(problem, _FOLD_ROWS))
     folder = None if workdir is None else Path(workdir)
