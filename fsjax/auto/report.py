@@ -61,11 +61,7 @@ body { max-width: 72rem; } figcaption, body > p { max-width: 56rem; }
 
 
 def page(selection: Selection, command: str | None, date: datetime.date) -> str:
-    """The page as HTML.
-
-    Args:
-      command: the command that produced it, if any.
-    """
+    """The page as HTML; ``command`` is the command line of the selection, if there was one."""
     title = "Which columns to keep" + (f": {selection.source}" if selection.source else "")
     css = CHART_STYLE + COLUMN_STYLE + _HEATMAP_STYLE + _STYLE
     return page_of(title, _sections(selection, command, date), css)

@@ -220,7 +220,7 @@ def _as_text(value: Any) -> Any:
 
 def _json(value: Any) -> Any:
     if isinstance(value, float | np.floating):
-        return json_number(value)
+        return json_number(float(value))
     if isinstance(value, np.generic):
         return value.item()
     return [_json(item) for item in value] if isinstance(value, tuple) else value
