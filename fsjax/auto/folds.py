@@ -309,7 +309,7 @@ def _usable_folds(tests: Sequence[np.ndarray], y: np.ndarray, task: str) -> list
         merged = tests.pop(constant)
         smallest = min(range(len(tests)), key=lambda place: len(tests[place]))
         tests[smallest] = np.sort(np.concatenate([tests[smallest], merged]))
-    folds = [Fold(np.setdiff1d(np.arange(len(y)), rows), rows) for rows in tests]
+    folds = [Fold(np.delete(np.arange(len(y)), rows), rows) for rows in tests]
     return [fold for fold in folds if _usable(fold, y, task)]
 
 
