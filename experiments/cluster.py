@@ -191,7 +191,6 @@ def gathered(
     """Runs cells and prints a line as each one ends.
 
     Args:
-      cluster: from :func:`connected`.
       cells: in the order in which they should start.
       seconds: after which :class:`TimeoutError` is raised; ``None`` waits for all.
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fsjax.engine.result import FitResult
     from fsjax.engine.subsamples import fit_subsamples
     from fsjax.engine.sweep import Sweep, sweep
-    from fsjax.estimators.registration import register
+    from fsjax.estimators.factory import register
     from fsjax.method import (
         About,
         Batch,
@@ -86,7 +86,7 @@ _MODULES = {
         "create_state",
     ),
     "auto": ("select",),
-    "estimators.registration": ("register",),
+    "estimators.factory": ("register",),
     "storage.results": ("load", "save"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

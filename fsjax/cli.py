@@ -124,8 +124,7 @@ def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
     # Heavy, and not needed for --help or a mistyped flag.
     from fsjax.auto import Origin, select
     from fsjax.auto.columns import Note
-    from fsjax.auto.costs_file import read_costs
-    from fsjax.auto.row_order import row_groups, row_order
+    from fsjax.auto.flag_inputs import read_costs, row_groups, row_order
     from fsjax.readers.table_files import load_frame
 
     workdir = Path(options.workdir or f"{Path(options.table).stem}-selection")

@@ -38,7 +38,6 @@ def continue_table(
     """Measures the rows that a file lacks, and writes the file after each of them.
 
     Args:
-      out: the file.
       rows: functions that measure a row, by the text in its first column, or the texts in its
         first columns.
       text: formats the table.

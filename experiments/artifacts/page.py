@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
+from experiments.artifacts.statistics.trials import mean_interval
 from experiments.artifacts.text_tables import finite, format_value
 from fsjax.errors import ConfigError
 from fsjax.report.html import facts_table, inline_svg, page_of, rows_table
@@ -38,9 +38,6 @@ CAPTIONS = {
 
 #: The largest number of rows of a CSV file that a page shows.
 MAX_ROWS = 200
-
-#: The confidence of intervals.
-LEVEL = 0.95
 
 
 def write_report(workdir: str | Path) -> Path:
@@ -163,10 +160,9 @@ def _interval(metric: str, values: np.ndarray) -> tuple[str, str, str, str]:
     """Mean, Student's interval of the mean, standard deviation and number of the seeds."""
     if not len(values):
         return "–", "–", "–", "0"
-    mean, spread = float(values.mean()), float(values.std())
+    (mean, half), spread = mean_interval(values), float(values.std())
     interval = "–"
     if len(values) > 1:
-        half = stats.t.ppf(0.5 + LEVEL / 2, len(values) - 1) * stats.sem(values)
         ends = (format_value(metric, mean + sign * half, scale=mean) for sign in (-1, 1))
         interval = " to ".join(ends)
     texts = (format_value(metric, mean), interval, format_value(metric, spread, scale=mean))

@@ -170,9 +170,6 @@ def evaluated(
     """Adds the metrics of ``config.evaluation`` to a result.
 
     Args:
-      config: the configuration.
-      result: of the fit.
-      dataset: the data of the fit.
       changes: ``noise_std`` and ``scaling`` of the fit if they differ from the configuration's.
     """
     protocols, options = config.evaluation.protocols, _evaluation_options(config)

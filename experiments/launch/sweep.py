@@ -1,9 +1,11 @@
-"""The launcher that sweeps over fields of a configuration."""
+"""The launcher that sweeps over fields of a configuration, here or on the workers of a cluster."""
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
+import dataclasses
 import functools
 import operator
 from collections.abc import Mapping, Sequence
@@ -19,15 +21,26 @@ from experiments import artifacts
 from experiments.artifacts.figures.sweep import plot_sweep
 from experiments.artifacts.files import write_json
 from experiments.artifacts.statistics.comparison import MAIN_METRICS
-from experiments.cluster import check_address, connected, define_flag, gathered
+from experiments.cluster import Cell, check_address, connected, define_flag, gathered
 from experiments.launch import cli
 from experiments.launch.config import override
-from experiments.launch.experiment import check_fields
+from experiments.launch.experiment import (
+    build_method,
+    check_evaluation,
+    check_fields,
+    evaluated,
+    load_data,
+    plan_options,
+)
 from experiments.launch.run_folder import begin_run, check_workdir, end_run, save_pictures
-from experiments.launch.sweep_cells import cells_of, fitted, plan_of
-from fsjax.engine.sweep import combinations
-from fsjax.errors import ConfigError
+from fsjax.data import Dataset
+from fsjax.engine.sweep import PlannedSweep, combinations, plan_sweep
+from fsjax.errors import ConfigError, DataError
 from fsjax.storage.atomic_files import write_text
+from fsjax.storage.file_lock import exclusive
+
+#: The values of each field.
+Grid = Mapping[str, Sequence[Any]]
 
 #: Rows (settings times seeds) above which ``--yes`` is required.
 MANY = 10_000
@@ -97,10 +110,7 @@ def run_sweep(
     """Runs a sweep, or reads a finished one; returns a row for each setting and seed.
 
     Args:
-      config: the configuration.
       sweeps: ``field=value,value`` for each field.
-      workdir: the folder of the sweep.
-      progress: whether to show progress.
       cluster: the value of ``--cluster``; ``None`` trains in this process.
       many: whether more than :data:`MANY` rows are allowed.
     """
@@ -135,7 +145,7 @@ def run_sweep(
 def _on_cluster(
     address: str,
     config: ml_collections.ConfigDict,
-    grid: Mapping[str, Sequence[Any]],
+    grid: Grid,
     settings: Sequence[Mapping[str, Any]],
     workdir: Path,
 ) -> fsjax.Sweep:
@@ -153,6 +163,80 @@ def _on_cluster(
             results[index] = fsjax.load(path)
             _write_table(finished_part(), workdir)
     return finished_part()
+
+
+def plan_of(
+    config: ml_collections.ConfigDict, grid: Grid, folder: Path, progress: bool
+) -> tuple[PlannedSweep, Dataset]:
+    """Plans and checks a sweep with its checkpoints in a folder; returns it with its data.
+
+    Raises:
+      ConfigError, DataError: as :func:`fsjax.sweep` and :func:`fsjax.evaluation.check_protocols`.
+    """
+    method, dataset = build_method(config), load_data(config)
+    check_evaluation(config, method, dataset)
+    options = plan_options(config) | {
+        "task": config.task,
+        "num_features": config.num_features,
+        "progress": progress,
+        "checkpoint_dir": folder / "checkpoints",
+    }
+    varied = {field.rpartition(".")[2]: values for field, values in grid.items()}
+    options = {name: value for name, value in options.items() if name not in varied}
+    return plan_sweep(method, dataset, varied, **options), dataset
+
+
+def fitted(
+    planned: PlannedSweep, dataset: Dataset, config: ml_collections.ConfigDict
+) -> fsjax.Sweep:
+    """Trains a sweep and evaluates its results by the protocols of the configuration."""
+    swept = planned.fit()
+    results = [
+        evaluated(
+            config,
+            result,
+            dataset,
+            noise_std=setting.get("noise_std", config.data.noise_std),
+            scaling=setting.get("scaling", config.data.scaling),
+        )
+        for setting, result in zip(swept.settings, swept.results, strict=True)
+    ]
+    return dataclasses.replace(swept, results=tuple(results))
+
+
+def cells_of(
+    config: ml_collections.ConfigDict,
+    grid: Grid,
+    settings: Sequence[Mapping[str, Any]],
+    folder: Path,
+) -> list[Cell]:
+    """Makes a cell of each setting, with all its seeds, in the order of the grid.
+
+    Args:
+      settings: for each setting its values, by the last part of the field's name.
+    """
+    cells = []
+    for index, setting in enumerate(settings):
+        grid_of_cell = {field: (setting[field.rpartition(".")[2]],) for field in grid}
+        label = ",".join(f"{name}={value}" for name, value in setting.items())
+        cell_folder = folder.absolute() / "cells" / f"{index:04d}"
+        arguments = (config, grid_of_cell, cell_folder)
+        cells.append(Cell(f"sweep-{index:04d}-{label}", fit_cell, arguments))
+    return cells
+
+
+def fit_cell(config: ml_collections.ConfigDict, grid: Grid, folder: Path) -> Path:
+    """Trains and evaluates a setting unless its folder has the result; returns the path of it."""
+    path = folder / "result.npz"
+    with exclusive(folder):
+        planned, dataset = plan_of(config, grid, folder, progress=False)
+        if path.exists():
+            # A damaged result is computed again.
+            with contextlib.suppress(DataError):
+                fsjax.load(path)
+                return path
+        fsjax.save(fitted(planned, dataset, config).results[0], path)
+    return path
 
 
 def _write_table(sweep: fsjax.Sweep, workdir: Path) -> pd.DataFrame:

@@ -37,15 +37,16 @@ from experiments.artifacts.markdown import as_rows, continue_table
 from experiments.launch import cli
 from experiments.studies.known_arrays import dense_arrays, informative_columns
 from fsjax.auto.columns import design_of_array
-from fsjax.auto.decoys import knockoffs
+from fsjax.auto.decoys import knockoff_model
 from fsjax.auto.discoveries import (
     NETWORK,
     decoy_model,
     false_discovery_rates,
     network_scores,
+    simple_scores,
 )
-from fsjax.auto.preparation import all_rows
-from fsjax.auto.rankers import SIMPLE, l1, rank_units
+from fsjax.auto.folds import all_rows
+from fsjax.auto.rankers import l1
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.stability import SETS
 from fsjax.datasets.nonlinear import BOUNDS
@@ -133,13 +134,11 @@ def beside_decoys(statistic: str, table: Table, seed: int) -> Selected:
     if statistic == NETWORK:
         columns, decoys = network_scores(part, draw_both, table.task, units, seed=seed)
     else:
-        scores = []
-        for number in range(SETS):
-            both, groups = draw_both(np.random.default_rng((seed, 11, number)))
-            rows = Part(standardise(both)[0], part.y)
-            values = SIMPLE[statistic](rows, table.task, seed + number)
-            scores.append(rank_units(values, groups, (1,)).scores)
-        columns, decoys = np.array(scores)[:, :units], np.array(scores)[:, units:]
+        sets = [
+            simple_scores(part, draw_both, table.task, units, statistic, number, seed)
+            for number in range(SETS)
+        ]
+        columns, decoys = (np.concatenate(side) for side in zip(*sets, strict=True))
     rates = false_discovery_rates(columns, decoys)
     return lambda rate: np.flatnonzero(rates <= rate)
 
@@ -147,7 +146,7 @@ def beside_decoys(statistic: str, table: Table, seed: int) -> Selected:
 def knockoff_filter(table: Table, seed: int) -> Selected:
     """The knockoff filter, knockoff+, with the importance of ``l1``."""
     columns = table.X.shape[1]
-    copy = knockoffs(table.X, np.random.default_rng((seed, 3)))
+    copy = knockoff_model(table.X)(np.random.default_rng((seed, 3)))
     both = standardise(np.hstack([table.X, copy]))[0]
     scores = l1(Part(both, table.y), table.task, seed)
     rates = false_discovery_rates(scores[None, :columns], scores[None, columns:])
@@ -157,7 +156,7 @@ def knockoff_filter(table: Table, seed: int) -> Selected:
 def stabl(table: Table, seed: int) -> Selected:
     """Stabl's rule, with knockoffs as decoys."""
     columns, rng = table.X.shape[1], np.random.default_rng((seed, 4))
-    (both,) = standardise(np.hstack([table.X, knockoffs(table.X, rng)]))
+    (both,) = standardise(np.hstack([table.X, knockoff_model(table.X)(rng)]))
     y = (table.y - table.y.mean()) / table.y.std()
     frequency: np.ndarray | float = 0.0
     for _ in range(_HALVES):

@@ -1,6 +1,7 @@
-"""A table of one's own: which columns to keep, how many, and how sure."""
+"""Which columns of a table to keep, how many, and how sure that is: ``fsjax.select``."""
 
-from fsjax.auto.select_columns import Origin, select
+from fsjax.auto.answer import Origin
+from fsjax.auto.select_columns import select
 from fsjax.auto.selection import Selection
 
 __all__ = ["Origin", "Selection", "select"]

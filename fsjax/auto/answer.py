@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from fsjax.auto import rule, statements
-from fsjax.auto.answer_tables import column_rows, comparison_table, confusion_table, curve_rows
 from fsjax.auto.chance import Chance, Verdict, verdict
-from fsjax.auto.columns import LEFT_OUT, Note
+from fsjax.auto.columns import LEFT_OUT, Design, Note
 from fsjax.auto.compete import ALL, Contest
 from fsjax.auto.differences import difference, interval
 from fsjax.auto.discoveries import decoy_statistic
 from fsjax.auto.effects import effects, likeness
+from fsjax.auto.folds import parts
+from fsjax.auto.judge import fitted
+from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders
 from fsjax.auto.problem import Problem
+from fsjax.auto.rankers import Ranking
 from fsjax.auto.rule import Choice, Scores
 from fsjax.auto.selection import Selection
 from fsjax.auto.stability import (
@@ -40,15 +44,33 @@ from fsjax.version import __version__
 _UNKNOWN = float("nan")
 
 
+class Origin(NamedTuple):
+    """Where a table comes from, for the report.
+
+    Attributes:
+      source: name of its file.
+      target: name of the column that is predicted.
+      command: the command line.
+      notes: on how the file was read.
+      elapsed: seconds since the start of the process, which count towards the budget.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    command: str | None = None
+    notes: tuple[Note, ...] = ()
+    elapsed: float = 0.0
+
+
 class Request(NamedTuple):
-    """What was asked, beside what is computed.
+    """The request behind a selection.
 
     Attributes:
       table: the problem with all rows.
       classes: names of the classes, if there are classes.
       fdr: false discovery rate that the selection keeps below, if any.
       notes: on how the table was read, and on columns.
-      source, target: names of the file and of the target, for the report.
+      origin: where the table comes from.
       costs: of the columns by name, if any.
     """
 
@@ -56,20 +78,14 @@ class Request(NamedTuple):
     classes: Names
     fdr: float | None
     notes: tuple[Note, ...]
-    source: str | None = None
-    target: str | None = None
-    costs: Mapping[str, float] | None = None
+    origin: Origin
+    costs: Mapping[str, float] | None
 
 
 def answer(request: Request, contest: Contest, chance: Chance) -> Selection:
     """The selection, from what ran; the time that is left goes to decoys and halves of the rows.
 
     Without any score it is undecided, and columns are ranked by the univariate filter.
-
-    Args:
-      request: what was asked.
-      contest: the methods under cross-validation.
-      chance: result of the permutation test.
     """
     problem, clock = contest.problem, contest.clock
     design, y, task, seed = problem.design, problem.y, problem.task, problem.seed
@@ -124,8 +140,8 @@ def answer(request: Request, contest: Contest, chance: Chance) -> Selection:
         ),
         notes=request.notes,
         facts=_facts(request, contest, findings, ranked_by),
-        source=request.source,
-        target=request.target,
+        source=request.origin.source,
+        target=request.origin.target,
         costs=request.costs,
         **details,
     )
@@ -287,3 +303,96 @@ def _comparisons(scores: Scores, choice: Choice, problem: Problem) -> list[Compa
             place = -np.inf if key[0] in (ALL, "random") else paired.mean
             rows.append((place, row))
     return [row for _, row in sorted(rows, key=lambda entry: entry[0])]
+
+
+def comparison_table(rows: Sequence[Comparison]) -> pd.DataFrame:
+    """A row for each comparison of the selection, as :class:`Selection` has them."""
+    return pd.DataFrame(
+        [
+            {
+                "what": "the selection",
+                "against": row.against,
+                "difference": row.difference.mean,
+                "low": row.difference.low,
+                "high": row.difference.high,
+                "verdict": row.verdict,
+            }
+            for row in rows
+        ],
+        columns=["what", "against", "difference", "low", "high", "verdict"],
+    )
+
+
+def confusion_table(contest: Contest, choice: Choice, classes: Names) -> pd.DataFrame | None:
+    """Counts of out-of-fold predictions by true and predicted class, in the first round."""
+    problem = contest.problem
+    if problem.task != "classification" or classes is None:
+        return None
+    counts = np.zeros((len(classes), len(classes)), int)
+    for place, fold in enumerate(problem.rounds[0]):
+        if (piece := contest.piece(choice.method, (0, place))) is None:
+            return None
+        columns = np.arange(len(problem.design.names))
+        if choice.method != ALL:
+            order = piece["order"][: choice.size]
+            if len(order) < choice.size:
+                return None
+            columns = problem.design.columns_of(order)
+        train, test = parts(problem.design, problem.y, fold)
+        model, X = fitted(contest.judge, problem.task, train, test, columns)
+        np.add.at(counts, (test.y, model.predict(X).astype(int)), 1)
+    return pd.DataFrame(counts, index=list(classes), columns=list(classes))
+
+
+def column_rows(
+    design: Design, order: np.ndarray, ranking: Ranking, findings: Findings
+) -> pd.DataFrame:
+    """``columns.csv``: every column that took part, in an order of its units ``(G,)``."""
+    compared = order[:LEADERS]
+    likeness = alike(design, compared)
+    leader = leaders(likeness, compared)
+    selected = np.isin(order, findings.chosen)
+    scores = np.where(np.isfinite(ranking.scores), ranking.scores, np.nan)
+    return pd.DataFrame(
+        {
+            "column": [design.units[unit] for unit in order],
+            "selected": selected.astype(int),
+            "frequency": findings.stability.frequency[order],
+            "score": scores[order],
+            "false_discovery_rate": findings.decoys.rates[order],
+            "group": [design.units[leader[unit]] for unit in order],
+            "alike": [
+                _replacements(design, unit, likeness[place])
+                if selected[place] and place < LEADERS
+                else ""
+                for place, unit in enumerate(order)
+            ],
+        }
+    )
+
+
+def _replacements(design: Design, unit: int, likeness: np.ndarray) -> str:
+    """The units most correlated with one, with their correlations ``(G,)``."""
+    order = np.argsort(-likeness, kind="stable")
+    named = [
+        f"{design.units[other]} ({likeness[other]:.2f})"
+        for other in order[:6]
+        if other != unit and likeness[other] >= ALIKE
+    ]
+    return ", ".join(named[:5])
+
+
+def curve_rows(scores: Scores, folds: int) -> pd.DataFrame:
+    """``curves.csv``: mean score and standard error of each method and number of columns."""
+    means = rule.levelled_means(scores) if scores else {}
+    rows = [
+        {
+            "method": name,
+            "num_features": size,
+            "mean": means[name, size],
+            "error": rule.standard_error(values, folds),
+            "folds": int((~np.isnan(values)).sum()),
+        }
+        for (name, size), values in scores.items()
+    ]
+    return pd.DataFrame(rows, columns=["method", "num_features", "mean", "error", "folds"])

@@ -21,11 +21,10 @@ from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 
 from fsjax.auto.budget import Clock
 from fsjax.auto.differences import above_chance
-from fsjax.auto.preparation import Fold, all_rows
+from fsjax.auto.folds import Fold, all_rows, permutations
 from fsjax.auto.problem import Problem, some_rows
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import targets
-from fsjax.auto.row_permutations import permutations
 from fsjax.tables.columns import Columns, densify, row_squares
 
 #: Permutations that are drawn where there is time, and the fewest that allow a verdict.
@@ -64,12 +63,10 @@ class Chance(NamedTuple):
     Attributes:
       as_good: number of permuted targets that are predicted at least as well as the target.
       draws: number of permutations.
-      rows: number of rows that took part.
     """
 
     as_good: int
     draws: int
-    rows: int
 
     @property
     def p_value(self) -> float:
@@ -148,9 +145,6 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
     """Predicts the target and its permutations, in chunks, until a share of the budget is spent.
 
     Args:
-      problem: what is asked.
-      ledger: records finished work.
-      clock: the budget.
       share: of the budget; the first permutations, which a verdict needs, may take more.
     """
     rows = some_rows(problem, _ROWS)
@@ -178,21 +172,19 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
         size = int(np.clip(_NUMBERS // width, 1, _CHUNK))
         seconds = piece["seconds"]
     if len(statistics) < 2:
-        return Chance(0, 0, len(rows))
+        return Chance(0, 0)
     scores = np.array(statistics)
     deviation = scores.std(axis=0)
     largest = ((scores - scores.mean(axis=0)) / np.where(deviation > 0, deviation, np.inf)).max(1)
-    return Chance(int((largest[1:] >= largest[0]).sum()), len(largest) - 1, len(rows))
+    return Chance(int((largest[1:] >= largest[0]).sum()), len(largest) - 1)
 
 
 def verdict(chance: Chance, honest: np.ndarray, nothing: np.ndarray, problem: Problem) -> Verdict:
     """Combines the permutation test with a t test over the folds.
 
     Args:
-      chance: result of the permutation test.
       honest: ``(F,)`` scores of the whole procedure on the folds of the first round.
       nothing: ``(F,)`` scores there without any column.
-      problem: what is asked.
     """
     p_value = above_chance(honest, nothing, problem.share) if len(honest) else 1.0
     better = chance.better or p_value < FOLDS_LEVEL
@@ -279,15 +271,10 @@ def _hat(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray:
 
 def _folds(problem: Problem, rows: np.ndarray) -> list[Fold]:
     """Folds that do not depend on the target, so that it is exchangeable with its permutations."""
+    groups = None if problem.row_groups is None else problem.row_groups[rows]
     if problem.ordered:
-        splits = TimeSeriesSplit(min(_FOLDS, len(rows) // 2 - 1)).split(rows)
-    elif problem.row_groups is not None:
-        groups = problem.row_groups[rows]
-        count = min(_FOLDS, len(np.unique(groups)))
-        splits = GroupKFold(count, shuffle=True, random_state=problem.seed).split(
-            rows, None, groups
-        )
+        splitter = TimeSeriesSplit(min(_FOLDS, len(rows) // 2 - 1))
     else:
-        count = min(_FOLDS, len(rows))
-        splits = KFold(count, shuffle=True, random_state=problem.seed).split(rows)
-    return [Fold(*split) for split in splits]
+        kind, units = (KFold, rows) if groups is None else (GroupKFold, np.unique(groups))
+        splitter = kind(min(_FOLDS, len(units)), shuffle=True, random_state=problem.seed)
+    return [Fold(*split) for split in splitter.split(rows, None, groups)]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 import numpy as np
 import pandas as pd
 
-from fsjax.report.html import facts_table
+from fsjax.report.html import facts_table, scrolling_table
 from fsjax.report.wording import shorten
 
 if TYPE_CHECKING:
-    from fsjax.auto.partial_dependence import Curve
+    from fsjax.auto.effects import Curve
     from fsjax.auto.selection import Selection
 
 #: Most rows that are shown unfolded, of selected columns, and of columns that are not selected.
@@ -95,7 +95,6 @@ def columns_section(selection: Selection, file: str = FILE) -> str:
     """Selected columns, the first of them unfolded; then the most important others, folded.
 
     Args:
-      selection: the selection.
       file: name of the CSV file of all columns, beside the page.
     """
     table = _rows(selection)
@@ -150,10 +149,7 @@ def _folded(summary: str, content: str, kind: str = "rows") -> str:
 def _table(table: pd.DataFrame, heads: Sequence[str], span: tuple[float, float]) -> str:
     top = "".join(f"<th class='{name}'>{_HEAD[name]}</th>" for name in heads)
     body = "".join(_row(row, heads, span) for row in table.to_dict("records"))
-    return (
-        "<div class='scroll'><table class='columns'>"
-        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    return scrolling_table(body, top, "columns")
 
 
 def _row(row: dict[str, Any], heads: Iterable[str], span: tuple[float, float]) -> str:

@@ -22,7 +22,6 @@ from pandas.api.types import (
 )
 from sklearn.preprocessing import OneHotEncoder
 
-from fsjax.auto.missing_value_codes import sentinel
 from fsjax.errors import DataError, check_choice
 from fsjax.readers.written_dates import MOST_ARE_DATES, days_of, read_dates, read_durations
 from fsjax.readers.written_numbers import read_numbers
@@ -41,6 +40,20 @@ _MANY_TEXTS = 30
 
 #: Texts that stand for a missing value in a column of numbers, beside those that pandas knows.
 _MISSING = frozenset({"?", "-", "--", ".", "missing", "unknown"})
+
+#: Codes that statistics packages, sensors and netCDF write for missing values.
+_MISSING_CODES = (
+    *(sign * code for code in (9, 99, 999, 9999, 99999, 999999) for sign in (1, -1)),
+    -1.0, -32768.0, 32767.0, -2147483648.0, 2147483647.0,
+    9.969209968386869e36, -1e30, 1e30, 1e20, -1e20, 1e36,
+)  # fmt: skip
+
+#: Fewest other different values from which one can be said to be far away.
+_LEAST_OTHERS = 5
+
+#: Fewest rows with a value that may stand for a missing one, and its distance from the others as a
+#: multiple of their range: for any value, and for known codes.
+_REPEATS, _FAR, _FAR_OF_CODE = 3, 10.0, 1.0
 
 _IDENTIFIER = re.compile(r"(^|[^a-z])(id|uuid|guid|index|idx|key|rowid|row|nr|no|number)([^a-z]|$)")
 
@@ -273,6 +286,34 @@ def _number_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | Non
     if remark := sentinel(values):
         notes.append(Note(name, "sentinel", remark))
     return _Part(values[:, None], [name])
+
+
+def sentinel(values: np.ndarray) -> str | None:
+    """A remark on a repeated value that is far from all others, or ``None``.
+
+    A known code is far from a distance of the range of the other values on, any other value from
+    ten times that range on.
+
+    Args:
+      values: ``(N,)``, NaN where missing.
+    """
+    distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    if len(distinct) <= _LEAST_OTHERS:
+        return None
+    for place, others in ((0, distinct[1:]), (-1, distinct[:-1])):
+        value, count = float(distinct[place]), int(counts[place])
+        nearest = others[0] if place == 0 else others[-1]
+        gap = abs(nearest / 2 - value / 2)
+        extent = others[-1] / 2 - others[0] / 2
+        if count < _REPEATS or gap <= _FAR_OF_CODE * extent:
+            continue
+        if gap > _FAR * extent or np.isclose(value, _MISSING_CODES, rtol=1e-6).any():
+            return (
+                f"has {value:.7g} in {count} of {len(values)} rows, far from all other values "
+                f"({others[0]:.4g} to {others[-1]:.4g}); if it stands for a missing value, leave "
+                "these cells empty"
+            )
+    return None
 
 
 def row_label(name: str, values: np.ndarray) -> str | None:

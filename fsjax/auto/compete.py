@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from fsjax.auto import contenders, library
+from fsjax.auto import library, network_contenders
 from fsjax.auto.budget import Clock, Pace, rounded
+from fsjax.auto.folds import parts
 from fsjax.auto.judge import judged
-from fsjax.auto.preparation import parts
 from fsjax.auto.problem import Problem, with_kept
-from fsjax.auto.progress_file import Ledger
+from fsjax.auto.progress_file import Ledger, json_number
 from fsjax.auto.rankers import MEMBERS, SIMPLE, Ranking, consensus, expected_seconds, rank_units
 from fsjax.auto.rankers.parts import Part
 from fsjax.auto.rule import CONSENSUS, Scores, levelled_means, paired_error
 
-#: What stands for all columns among the methods.
+#: Name of the selection of all columns among the methods.
 ALL = "all"
 
-#: What every answer is compared with; they run first, and without them there are no scores.
+#: Methods with which every result is compared. They run first; without them there are no scores.
 NEEDED = (ALL, "random", "univariate")
 
-#: How the reason begins if there was no time for a method.
+#: Beginning of the reason in :attr:`Contest.left_out` if there was no time for a method.
 NO_TIME = "was not tried"
 
-#: Methods behind the best by this many standard errors of the difference sit out later rounds.
+#: Methods that are behind the best one by more standard errors of the difference than this do not
+#: take part in later rounds.
 _BEHIND = 2.0
 
-#: Share of the budget that a round of one simple method may take: it is made cheaper to fit.
+#: Share of the budget that a round of one simple method may take; its effort is reduced to fit.
 _SIMPLE_SHARE = 0.06
 
-#: The least effort of a simple method; if that would still take too long, it is left out.
+#: Least effort of a simple method; a method that takes too long even then is left out.
 _LEAST_EFFORT = 0.1
 
 #: Units of a ranking that are kept for merging it with others.
@@ -42,18 +44,21 @@ MERGED = 500
 #: Key of the methods whose rankings the consensus merges.
 _MEMBERS = "consensus/members"
 
-#: Memory that prepared folds may take, in numbers.
+#: Most values of the prepared folds that are kept in memory.
 _NUMBERS = 60_000_000
+
+#: The number of the round of a fold, and its number in the round.
+FoldKey = tuple[int, int]
 
 
 class Contest:
-    """Cross-validation of the contenders, piece by piece.
+    """Cross-validation of the contenders.
 
-    A piece is one fold of one method: its scores by number of columns, its order of the units, and
-    the seconds that it took. The ledger keeps it as ``fold/METHOD/ROUND/FOLD``.
+    A piece is the result of one method in one fold: its scores by number of columns, its order of
+    the units, and the seconds that it took. The ledger records it under ``fold/METHOD/ROUND/FOLD``.
 
     Args:
-      problem: what is asked, with its judge; ValueError without one.
+      problem: data and settings, with a judge; ValueError without one.
       ledger: records finished work.
       clock: the budget.
 
@@ -69,23 +74,27 @@ class Contest:
         self.judge = problem.judge
         self.left_out: dict[str, str] = {}
         self._pace = Pace()
-        self._prepared: dict[tuple[int, int], tuple[Part, Part]] = {}
-        self._judged: dict[tuple[int, int, bytes], float] = {}
+        self._prepared: dict[FoldKey, tuple[Part, Part]] = {}
+        self._judged: dict[tuple[FoldKey, bytes], float] = {}
         self._compiled: set[str] = set()
-        self._pieces: dict[tuple[str, int, int], dict[str, Any]] = {}
-        for name in (ALL, *problem.methods):
-            for number, folds in enumerate(problem.rounds):
-                for place in range(len(folds)):
-                    if (key := _key(name, number, place)) in ledger:
-                        self._pieces[name, number, place] = ledger[key]
+        self._folds = [
+            [(number, place) for place in range(len(folds))]
+            for number, folds in enumerate(problem.rounds)
+        ]
+        self._pieces: dict[tuple[str, FoldKey], dict[str, Any]] = {
+            (name, fold): ledger[_key(name, fold)]
+            for name in (ALL, *problem.methods)
+            for fold in chain(*self._folds)
+            if _key(name, fold) in ledger
+        }
 
     def run_needed(self) -> None:
-        """Runs what every answer is compared with, fold by fold: a few folds are enough for one."""
-        for place in range(self.problem.folds):
+        """Runs :data:`NEEDED` fold by fold, because a few folds are enough for a result."""
+        for fold in self._folds[0]:
             for name in NEEDED:
-                if self.clock.left() <= self._need(name, 0, place):
+                if self.clock.left() <= self._need(name, fold):
                     return
-                self._run(name, 0, place)
+                self._run(name, fold)
 
     def run_simple(self, share: float) -> None:
         """Runs the first round of the simple methods, and of their consensus."""
@@ -116,21 +125,19 @@ class Contest:
         :data:`NEEDED` finished it, only the folds that these share count, and the methods that ran
         on all of these folds.
         """
-        problem, pieces = self.problem, self._pieces
-        places = [(n, p) for n, folds in enumerate(problem.rounds) for p in range(len(folds))]
-        least = sum(
-            all((name, 0, place) in pieces for name in NEEDED) for place in range(problem.folds)
-        )
+        pieces, first, every = self._pieces, self._folds[0], list(chain(*self._folds))
+        complete = sum(all((name, fold) in pieces for name in NEEDED) for fold in first)
+        shared, missing = first[:complete], first[complete:]
         table: dict[tuple[str, int], np.ndarray] = {}
-        for name in (ALL, *problem.methods):
-            if any((name, 0, place) not in pieces for place in range(least)) or not least:
+        for name in (ALL, *self.problem.methods):
+            if not shared or any((name, fold) not in pieces for fold in shared):
                 continue
-            for index, (number, place) in enumerate(places):
-                piece = pieces.get((name, number, place))
-                if piece is None or (number == 0 and place >= least):
+            for index, fold in enumerate(every):
+                piece = pieces.get((name, fold))
+                if piece is None or fold in missing:
                     continue
                 for size, score in piece["scores"].items():
-                    values = table.setdefault((name, int(size)), np.full(len(places), np.nan))
+                    values = table.setdefault((name, int(size)), np.full(len(every), np.nan))
                     values[index] = np.nan if score is None else score
         return {key: values for key, values in table.items() if not np.isnan(values).all()}
 
@@ -168,18 +175,15 @@ class Contest:
     def seconds_of_rankings(self, name: str, count: int) -> float:
         """Seconds that a method takes for ``count`` rankings, which networks train together."""
         if of_library(name):
-            return self._listed(name, count) * self._pace.of(name)
+            return self._expected(name, count) * self._pace.of(name)
         return count * self.seconds_of(name)
 
     def effort(self, name: str) -> float:
         """The effort in (0, 1] at which a simple method runs; a resumed run keeps it."""
-        problem = self.problem
 
         def chosen() -> float:
-            share = _SIMPLE_SHARE * self.clock.usable / problem.folds
-            rows, columns = len(problem.rounds[0][0].train), len(problem.design.names)
-            full = expected_seconds(name, rows, columns, _outputs(problem), 1.0)
-            full *= self._pace.of(name)
+            share = _SIMPLE_SHARE * self.clock.usable / self.problem.folds
+            full = self._expected_simple(name, 1.0) * self._pace.of(name)
             return float(np.clip(share / full, _LEAST_EFFORT, 1.0)) if full > 0 else 1.0
 
         return self.ledger.get(f"effort/{name}", chosen) if name in SIMPLE else 1.0
@@ -196,14 +200,13 @@ class Contest:
         ]
         return tuple(finished) if len(finished) > 1 else ()
 
-    def piece(self, name: str, number: int, place: int) -> dict[str, Any] | None:
-        """The piece of a method in a fold of a round, or None if it did not run."""
-        return self._pieces.get((name, number, place))
+    def piece(self, name: str, fold: FoldKey) -> dict[str, Any] | None:
+        """The piece of a method in a fold, or None if it did not run."""
+        return self._pieces.get((name, fold))
 
     def _first_round(self, name: str) -> list[dict[str, Any]]:
         """The finished pieces of a method in the first round, in the order of the folds."""
-        places = range(len(self.problem.rounds[0]))
-        pieces = (self._pieces.get((name, 0, place)) for place in places)
+        pieces = (self.piece(name, fold) for fold in self._folds[0])
         return [piece for piece in pieces if piece is not None]
 
     def _round(self, name: str, number: int, share: float) -> bool:
@@ -213,7 +216,7 @@ class Contest:
         run = self._run_together if of_library(name) else self._run_folds
         # A method that fails on this table must not end the contest of the others.
         try:
-            missing = run(name, number, share)
+            missing = run(name, self._folds[number], share)
         except (ValueError, np.linalg.LinAlgError) as error:
             when = " in a later round" if number else ""
             self.left_out[name] = f"failed{when}: {str(error).rstrip('.')}"
@@ -222,91 +225,72 @@ class Contest:
             self.left_out[name] = f"{NO_TIME}: about {rounded(missing)} more were needed"
         return missing is None
 
-    def _run_folds(self, name: str, number: int, share: float) -> float | None:
+    def _run_folds(self, name: str, folds: Sequence[FoldKey], share: float) -> float | None:
         """Runs the folds of a round one by one; returns the seconds that are missing, if any."""
-        folds = len(self.problem.rounds[number])
-        for place in range(folds):
-            if (name, number, place) in self._pieces:
+        for place, fold in enumerate(folds):
+            if (name, fold) in self._pieces:
                 continue
-            rest = [self._need(name, number, later) for later in range(place, folds)]
-            # A round starts only if all of it fits, and then goes on while the next fold fits.
+            rest = [self._need(name, later) for later in folds[place:]]
+            # A round starts only if all of it fits, and then continues while the next fold fits.
             if (sum(rest) if place == 0 else rest[0]) > self.clock.left(share):
                 return sum(rest)
-            self._tell(number, f"{name}, fold {place + 1} of {folds}")
-            self._run(name, number, place)
+            self._tell(folds, f"{name}, fold {place + 1} of {len(folds)}")
+            self._run(name, fold)
         return None
 
-    def _run_together(self, name: str, number: int, share: float) -> float | None:
+    def _run_together(self, name: str, folds: Sequence[FoldKey], share: float) -> float | None:
         """Trains a network on all folds of a round; returns the seconds that are missing if any."""
-        problem, folds = self.problem, len(self.problem.rounds[number])
-        if all((name, number, place) in self._pieces for place in range(folds)):
+        if all((name, fold) in self._pieces for fold in folds):
             return None
-        listed = self._listed(name, folds)
-        need = listed * self._pace.of(name) + folds * self._judging()
+        expected = self._expected(name, len(folds))
+        need = expected * self._pace.of(name) + len(folds) * self._judging()
         if need > self.clock.left(share):
             return need
-        self._tell(number, name)
-        training_parts = [self._parts(number, place)[0] for place in range(folds)]
-        groups, sizes = problem.design.groups, problem.sizes
+        self._tell(folds, name)
         start = time.monotonic()
-        rankings = library.rank_folds(
-            name, training_parts, problem.task, groups, sizes, problem.seed
-        )
+        training_parts = [self._parts(fold)[0] for fold in folds]
+        rankings = rank_by_network(self.problem, name, training_parts, self.problem.sizes)
         seconds = time.monotonic() - start
-        self._pace.record(name, listed, seconds)
+        self._pace.record(name, expected, seconds)
         self._compiled.add(name)
-        for place, ranking in enumerate(rankings):
-            piece = self._scored(number, place, with_kept(ranking, problem), seconds / folds)
-            self._record(name, number, place, piece)
+        for fold, ranking in zip(folds, rankings, strict=True):
+            self._record(name, fold, self._scored(fold, ranking, seconds / len(folds)))
         return None
 
-    def _tell(self, number: int, text: str) -> None:
-        rounds = len(self.problem.rounds)
-        self.clock.tell(f"cross-validation, round {number + 1} of {rounds}: {text}")
+    def _tell(self, folds: Sequence[FoldKey], text: str) -> None:
+        number, rounds = folds[0][0] + 1, len(self._folds)
+        self.clock.tell(f"cross-validation, round {number} of {rounds}: {text}")
 
-    def _run(self, name: str, number: int, place: int) -> dict[str, Any]:
+    def _run(self, name: str, fold: FoldKey) -> dict[str, Any]:
         """The piece of a method in a fold, computed if it is not there yet."""
-        if (name, number, place) not in self._pieces:
-            self._record(name, number, place, self._fold(name, number, place))
-        return self._pieces[name, number, place]
+        if (name, fold) not in self._pieces:
+            self._record(name, fold, self._fold(name, fold))
+        return self._pieces[name, fold]
 
-    def _record(self, name: str, number: int, place: int, piece: dict[str, Any]) -> None:
-        kept = self.ledger.get(_key(name, number, place), lambda: piece)
-        self._pieces[name, number, place] = kept
+    def _record(self, name: str, fold: FoldKey, piece: dict[str, Any]) -> None:
+        self._pieces[name, fold] = self.ledger.get(_key(name, fold), lambda: piece)
 
-    def _fold(self, name: str, number: int, place: int) -> dict[str, Any]:
+    def _fold(self, name: str, fold: FoldKey) -> dict[str, Any]:
         """Selects on the training rows and scores on the test rows, for every size."""
         problem, start = self.problem, time.monotonic()
-        train, test = self._parts(number, place)
         if name == ALL:
-            columns = np.arange(len(problem.design.names))
-            score = _number(judged(self.judge, problem.metric, problem.task, train, test, columns))
+            units = problem.design.num_units
+            score = self._judge(fold, np.arange(units))
             seconds = time.monotonic() - start
-            return {
-                "scores": {problem.design.num_units: score},
-                "seconds": seconds,
-                "judging": seconds,
-            }
+            return {"scores": {units: score}, "seconds": seconds, "judging": seconds}
         if name == CONSENSUS:
-            pieces = [self._run(member, number, place)["order"] for member in self.members()]
-            merged = consensus(pieces, problem.design.num_units, problem.sizes)
-            ranking = with_kept(merged, problem)
+            orders = [self._run(member, fold)["order"] for member in self.members()]
+            ranking = with_kept(consensus(orders, problem.design.num_units, problem.sizes), problem)
         else:
-            seed = problem.seed + place
+            train, seed = self._parts(fold)[0], problem.seed + fold[1]
             ranking = rank(problem, name, train, problem.sizes, seed, self.effort(name))
-            self._pace.record(name, self._listed(name), time.monotonic() - start)
-        return self._scored(number, place, ranking, time.monotonic() - start)
+            self._pace.record(name, self._expected(name), time.monotonic() - start)
+        return self._scored(fold, ranking, time.monotonic() - start)
 
-    def _scored(self, number: int, place: int, ranking: Ranking, seconds: float) -> dict[str, Any]:
+    def _scored(self, fold: FoldKey, ranking: Ranking, seconds: float) -> dict[str, Any]:
         """The piece of a ranking, scored at every size, as JSON values."""
-        start = time.monotonic()
-        train, test = self._parts(number, place)
-        scores = {
-            size: self._judge(number, place, train, test, order)
-            for size, order in ranking.order.items()
-        }
-        largest = ranking.order[max(ranking.order)]
-        costs = self.problem.costs
+        start, costs = time.monotonic(), self.problem.costs
+        scores = {size: self._judge(fold, order) for size, order in ranking.order.items()}
         judging = time.monotonic() - start
         return {
             "scores": scores,
@@ -314,41 +298,52 @@ class Contest:
                 size: float(len(order) if costs is None else costs[order].sum())
                 for size, order in ranking.order.items()
             },
-            "order": largest[:MERGED].tolist(),
+            "order": ranking.order[max(ranking.order)][:MERGED].tolist(),
             "seconds": seconds + judging,
             "judging": judging,
         }
 
-    def _judge(
-        self, number: int, place: int, train: Part, test: Part, order: np.ndarray
-    ) -> float | None:
+    def _judge(self, fold: FoldKey, units: np.ndarray) -> float | None:
+        """The score of some units, or None if it is not finite; JSON has no NaN."""
         problem = self.problem
-        columns = problem.design.columns_of(order)
-        key = (number, place, columns.tobytes())
+        columns = problem.design.columns_of(units)
+        key = (fold, columns.tobytes())
         if key not in self._judged:
             self._judged[key] = judged(
-                self.judge, problem.metric, problem.task, train, test, columns
+                self.judge, problem.metric, problem.task, *self._parts(fold), columns
             )
-        return _number(self._judged[key])
+        return json_number(self._judged[key])
 
-    def _parts(self, number: int, place: int) -> tuple[Part, Part]:
-        if (number, place) not in self._prepared:
-            size = self.problem.design.X.shape
-            most = max(1, int(_NUMBERS / max(size[0] * size[1], 1)))
+    def _parts(self, fold: FoldKey) -> tuple[Part, Part]:
+        """The prepared training and test rows of a fold; the latest ones are kept in memory."""
+        if fold not in self._prepared:
+            design = self.problem.design
+            most = max(1, int(_NUMBERS / max(design.X.shape[0] * design.X.shape[1], 1)))
             while len(self._prepared) >= most:
                 self._prepared.pop(next(iter(self._prepared)))
-            fold = self.problem.rounds[number][place]
-            self._prepared[number, place] = parts(self.problem.design, self.problem.y, fold)
-        return self._prepared[number, place]
+            number, place = fold
+            rows = self.problem.rounds[number][place]
+            self._prepared[fold] = parts(design, self.problem.y, rows)
+        return self._prepared[fold]
 
-    def _listed(self, name: str, folds: int = 1) -> float:
+    def _expected(self, name: str, folds: int = 1) -> float:
         """Expected seconds of a ranking, or of several folds together, on an idle machine."""
-        problem = self.problem
-        rows, columns = len(problem.rounds[0][0].train), len(problem.design.names)
         if name in SIMPLE:
-            outputs = _outputs(problem)
-            return expected_seconds(name, rows, columns, outputs, self.effort(name))
-        return contenders.expected_seconds(name, rows, columns, folds, kept=name in self._compiled)
+            return self._expected_simple(name, self.effort(name))
+        rows, columns = self._shape()
+        compiled = name in self._compiled
+        return network_contenders.expected_seconds(name, rows, columns, folds, kept=compiled)
+
+    def _expected_simple(self, name: str, effort: float) -> float:
+        y = self.problem.y
+        outputs = 1 if y.ndim == 1 else y.shape[1]
+        if self.problem.task == "classification":
+            outputs = int(y.max()) + 1
+        return expected_seconds(name, *self._shape(), outputs, effort)
+
+    def _shape(self) -> tuple[int, int]:
+        """Numbers of training rows in a fold, and of columns."""
+        return len(self.problem.rounds[0][0].train), len(self.problem.design.names)
 
     def _judging(self) -> float:
         """Seconds that the judge takes for a fold of a method, as measured."""
@@ -358,17 +353,16 @@ class Contest:
         # The median: a single fold may have had to wait for the processor.
         return float(np.median(seen[-5:])) if seen else 0.0
 
-    def _need(self, name: str, number: int, place: int) -> float:
+    def _need(self, name: str, fold: FoldKey) -> float:
         """Expected seconds of a fold on this machine, as busy as it is now."""
-        if (name, number, place) in self._pieces:
+        if (name, fold) in self._pieces:
             return 0.0
         if name == ALL:
             seconds = [piece["seconds"] for piece in self._first_round(ALL)]
             return float(np.median(seconds or [0.0]))
         if name == CONSENSUS:
-            members = sum(self._need(member, number, place) for member in self.members())
-            return self._judging() + members
-        return self._judging() + self._listed(name) * self._pace.of(name)
+            return self._judging() + sum(self._need(member, fold) for member in self.members())
+        return self._judging() + self._expected(name) * self._pace.of(name)
 
     def _still_in(self) -> Sequence[str]:
         """The methods that may still win, and take part in later rounds."""
@@ -388,7 +382,7 @@ class Contest:
         kept = {key[0] for key in allowed if near(key)}
         if CONSENSUS in kept:
             kept.update(self.members())
-        # The needed ones stay for comparison; they cost little.
+        # NEEDED ones stay for comparison; they cost little.
         return [name for name in (ALL, *self.problem.methods) if name in kept or name in NEEDED]
 
 
@@ -398,45 +392,26 @@ def of_library(name: str) -> bool:
 
 
 def rank(
-    problem: Problem,
-    name: str,
-    part: Part,
-    sizes: Sequence[int],
-    seed: int,
-    effort: float = 1.0,
-    groups: np.ndarray | None = None,
+    problem: Problem, name: str, part: Part, sizes: Sequence[int], seed: int, effort: float
 ) -> Ranking:
-    """Ranks units by a simple selector or a method of the library, those to be kept first.
+    """Ranks units by a simple selector, those to be kept first.
 
     Args:
-      problem: what is asked.
-      name: of the method.
-      part: prepared rows.
-      sizes: numbers of units to select.
-      seed: of the random draws.
-      effort: in (0, 1], of simple methods.
-      groups: ``(D,)`` the unit of each column, where they are not those of the problem.
+      effort: in (0, 1].
     """
-    units = problem.design.groups if groups is None else groups
-    if name in SIMPLE:
-        scores = SIMPLE[name](part, problem.task, seed, effort)
-        ranking = rank_units(scores, units, sizes)
-    else:
-        (ranking,) = library.rank_folds(name, [part], problem.task, units, sizes, seed)
-    return with_kept(ranking, problem) if groups is None else ranking
+    scores = SIMPLE[name](part, problem.task, seed, effort)
+    return with_kept(rank_units(scores, problem.design.groups, sizes), problem)
 
 
-def _outputs(problem: Problem) -> int:
-    """Classes, or columns of the target."""
-    if problem.task == "classification":
-        return int(problem.y.max()) + 1
-    return 1 if problem.y.ndim == 1 else problem.y.shape[1]
+def rank_by_network(
+    problem: Problem, name: str, parts: Sequence[Part], sizes: Sequence[int]
+) -> list[Ranking]:
+    """Ranks units by a method of the library on several parts of the rows, trained together."""
+    rankings = library.rank_folds(
+        name, parts, problem.task, problem.design.groups, sizes, problem.seed
+    )
+    return [with_kept(ranking, problem) for ranking in rankings]
 
 
-def _key(name: str, number: int, place: int) -> str:
-    return f"fold/{name}/{number}/{place}"
-
-
-def _number(value: float) -> float | None:
-    """A number for JSON, which has no NaN."""
-    return float(value) if np.isfinite(value) else None
+def _key(name: str, fold: FoldKey) -> str:
+    return f"fold/{name}/{fold[0]}/{fold[1]}"

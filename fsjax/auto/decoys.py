@@ -70,11 +70,6 @@ def decoy_columns(X: np.ndarray, groups: np.ndarray) -> Callable[[np.random.Gene
     return draw
 
 
-def knockoffs(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Gaussian knockoffs of ``(N, D)`` numbers: a draw of :func:`knockoff_model`."""
-    return knockoff_model(X)(rng)
-
-
 def knockoff_model(X: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
     """A function that draws Gaussian knockoffs of a table and keeps each column's distribution.
 

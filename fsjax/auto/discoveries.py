@@ -22,7 +22,7 @@ from scipy.sparse import hstack
 
 from fsjax.auto.compete import of_library
 from fsjax.auto.decoys import decoy_columns
-from fsjax.auto.rankers import rank_units
+from fsjax.auto.rankers import SIMPLE, rank_units
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.stacked_fits import scores_of_tables
 from fsjax.method import Method
@@ -30,6 +30,9 @@ from fsjax.registry import get_method
 from fsjax.tables import columns as sparse
 from fsjax.tables.base import as_table
 from fsjax.tables.columns import Columns
+
+#: Draws a table of the columns ``(N, D)`` and a decoy of each, and the units of its columns.
+Draw = Callable[[np.random.Generator], tuple[Columns, np.ndarray]]
 
 #: Name of :func:`network_scores` among the statistics.
 NETWORK = "network"
@@ -100,7 +103,7 @@ def pair_network() -> Method:
 
 def network_scores(
     part: Part,
-    draw: Callable[[np.random.Generator], tuple[Columns, np.ndarray]],
+    draw: Draw,
     task: str,
     num_units: int,
     num_sets: int = NETWORK_SETS,
@@ -122,7 +125,7 @@ def network_scores(
     Returns:
       ``(M, G)`` of the units and ``(M, G)`` of their decoys, each that of its best column.
     """
-    drawn = [draw(np.random.default_rng((seed, 11, number))) for number in range(num_sets)]
+    drawn = [_drawn(draw, seed, number) for number in range(num_sets)]
     epochs = max(_FEWEST_EPOCHS, min(_EPOCHS, _EPOCHS * _ROWS // len(part.y)))
     scores = scores_of_tables(
         pair_network(),
@@ -141,9 +144,40 @@ def network_scores(
     return np.array(units)[:, :num_units], np.array(units)[:, num_units:]
 
 
-def decoy_model(
-    X: Columns, groups: np.ndarray
-) -> Callable[[np.random.Generator], tuple[Columns, np.ndarray]]:
+def simple_scores(
+    part: Part,
+    draw: Draw,
+    task: str,
+    num_units: int,
+    name: str,
+    number: int,
+    seed: int = 0,
+    effort: float = 1.0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Importance of units and of one set of decoys by a simple selector.
+
+    Args:
+      part, draw, task, num_units: as for :func:`network_scores`.
+      number: of the set, from 0.
+      seed: of the decoys and the selector.
+      effort: of the selector, in (0, 1].
+
+    Returns:
+      ``(1, G)`` of the units and ``(1, G)`` of their decoys; 0 where the selector gave none.
+    """
+    columns, groups = _drawn(draw, seed, number)
+    (rows,) = standardise(columns)
+    scores = SIMPLE[name](Part(rows, part.y), task, seed + number, effort)
+    units = rank_units(scores, groups, (1,)).scores
+    units = np.where(np.isfinite(units), units, 0.0)[None]
+    return units[:, :num_units], units[:, num_units:]
+
+
+def _drawn(draw: Draw, seed: int, number: int) -> tuple[Columns, np.ndarray]:
+    return draw(np.random.default_rng((seed, 11, number)))
+
+
+def decoy_model(X: Columns, groups: np.ndarray) -> Draw:
     """A function that draws a table of the columns ``(N, D)`` and a decoy of each.
 
     Units of one numeric column get Gaussian knockoffs; the others, and the columns of a sparse

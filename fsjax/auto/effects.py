@@ -8,21 +8,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import false_discovery_control
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.inspection import partial_dependence
 
-from fsjax.auto import partial_dependence
 from fsjax.auto.columns import Design
+from fsjax.auto.folds import all_rows
 from fsjax.auto.leaks import alike
-from fsjax.auto.partial_dependence import Curve
-from fsjax.auto.preparation import all_rows
 from fsjax.auto.rankers import targets
 from fsjax.auto.rankers.parts import standardise
 from fsjax.auto.univariate_tests import (
     ColumnTests,
     column_tests,
-    q_values,
     unit_p_values,
 )
 from fsjax.tables.columns import cells_per_row, densify
@@ -44,6 +45,24 @@ _OF_CLASS = 50
 #: Most outputs with a forest of their own.
 _FORESTS = 6
 
+#: Most rows that the forest of a curve trains on, number of its trees, and most points of a curve.
+CURVE_ROWS, _TREES, _POINTS = 1000, 40, 20
+
+#: The curve ends at these quantiles of the column, unless they are equal.
+_ENDS = (0.02, 0.98)
+
+
+class Curve(NamedTuple):
+    """A partial dependence curve.
+
+    Attributes:
+      values: ``(P,)`` of the column, ascending, in its own unit.
+      predictions: ``(P,)`` mean prediction at these: the share of a class, or the target.
+    """
+
+    values: np.ndarray
+    predictions: np.ndarray
+
 
 def effects(
     design: Design,
@@ -60,14 +79,11 @@ def effects(
     column with the smallest p-value. Large tables are described on a random sample of their rows.
 
     Args:
-      design: the columns.
       y: the target: classes from 0, ``(N,)`` or ``(N, C)`` numbers, or time and event.
-      task: the task of y.
       order: units by importance, the best first; the first :data:`DESCRIBED` are described.
       names: of the classes, or of several outputs; by default their numbers.
       selected: number of first units that have partial dependence curves, from a forest that sees
         these units only; at most :data:`WITH_CURVE`.
-      seed: of the drawn rows.
 
     Returns:
       A row for each unit of ``order``: ``column``, its name; ``p_value``, and ``q_value`` over all
@@ -92,7 +108,7 @@ def effects(
         {
             "column": [design.units[unit] for unit in order],
             "p_value": p_values[order],
-            "q_value": q_values(p_values)[order],
+            "q_value": false_discovery_control(p_values)[order],
         }
     )
     units = order[:DESCRIBED]
@@ -127,10 +143,8 @@ def likeness(
     """Absolute rank correlations of the first :data:`COMPARED` units of ``order`` with each other.
 
     Args:
-      design: the columns.
       y, task: the target, whose classes keep their proportions in the drawn rows.
       order: units, the most important first.
-      seed: of the drawn rows.
 
     Returns:
       ``(k, k)`` in [0, 1] with the names of the units on both sides; of units of several columns
@@ -157,9 +171,7 @@ def drawn_rows(y: np.ndarray, task: str, most: int, seed: int) -> np.ndarray:
 
     Args:
       y: ``(N,)`` or ``(N, C)``.
-      task: the task of y.
       most: number of rows; all rows are kept if there are no more.
-      seed: of the draw.
     """
     if len(y) <= most:
         return np.arange(len(y))
@@ -277,7 +289,7 @@ def _curves(
 
     With more than :data:`_FORESTS` outputs, some columns have no curve.
     """
-    rows = drawn_rows(y, task, partial_dependence.ROWS, seed)
+    rows = drawn_rows(y, task, CURVE_ROWS, seed)
     X = densify(design.X[rows][:, columns])
     X = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
     curves: list[Curve | None] = [None] * len(columns)
@@ -286,7 +298,41 @@ def _curves(
         numbers = (
             y[rows] == output if task == "classification" else outputs_of(y, task)[rows, output]
         )
-        drawn = partial_dependence.curves(X, numbers.astype(np.float64), places.tolist(), seed)
+        drawn = partial_dependence_curves(X, numbers.astype(np.float64), places.tolist(), seed)
         for place, curve in zip(places, drawn, strict=True):
             curves[place] = curve
     return curves
+
+
+def partial_dependence_curves(
+    X: np.ndarray, y: np.ndarray, columns: Sequence[int], seed: int = 0
+) -> list[Curve]:
+    """Partial dependence of one output on some columns, by a random forest.
+
+    Args:
+      X: ``(N, D)`` finite numbers, D a few dozen; the forest sees at most :data:`CURVE_ROWS` rows.
+      y: ``(N,)`` numbers, or 0 and 1 for one class against the rest.
+      columns: of X.
+      seed: of the drawn rows and of the forest.
+
+    Returns:
+      A curve for each of the columns, of at most :data:`_POINTS` points.
+    """
+    if len(X) > CURVE_ROWS:
+        rows = np.random.default_rng(seed).choice(len(X), CURVE_ROWS, replace=False)
+        X, y = X[rows], y[rows]
+    # With smaller leaves the curve would follow single rows.
+    leaf = max(2, min(10, len(X) // 20))
+    forest = RandomForestRegressor(
+        _TREES, min_samples_leaf=leaf, max_features=1 / 3, random_state=seed
+    ).fit(X, y)
+    return [_curve_of(forest, X, column) for column in columns]
+
+
+def _curve_of(forest: RandomForestRegressor, X: np.ndarray, column: int) -> Curve:
+    low, high = np.quantile(X[:, column], _ENDS)
+    dependence = partial_dependence(
+        forest, X, [column], grid_resolution=_POINTS, method="recursion",
+        percentiles=_ENDS if high > low else (0.0, 1.0),
+    )  # fmt: skip
+    return Curve(dependence["grid_values"][0], dependence["average"][0])

@@ -1,17 +1,22 @@
-"""Training and test rows: cross-validation, complementary halves, and groups of rows."""
+"""Training and test rows: folds, halves and permutations that keep dependent rows together.
+
+Also the rows of a fold as models see them, imputed and scaled by its training rows.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
-from fsjax.auto.preparation import Fold
+from fsjax.auto.columns import Design
+from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.errors import ConfigError, DataError
+from fsjax.tables.columns import has_missing
 from fsjax.tasks import TABLE
 
 #: Most folds of a round, fewest rows per fold, and fewest rows in all.
@@ -32,6 +37,16 @@ _CLASS_ROWS, _LEAST_CLASS_ROWS = 3, 2
 
 #: Pairs of neighbouring blocks into which a series is split for its halves.
 _BLOCK_PAIRS = 5
+
+#: A permuted series is shifted by at least this share of its length.
+_LEAST_SHIFT = 0.1
+
+
+class Fold(NamedTuple):
+    """One split of the rows: numbers of the training rows and of the test rows."""
+
+    train: np.ndarray
+    test: np.ndarray
 
 
 class CommonClasses(NamedTuple):
@@ -55,8 +70,6 @@ def group_numbers(
 
     Args:
       row_groups: ``(N,)`` labels of any kind, for example patients, or None.
-      rows: N.
-      ordered: whether the rows are in order of time.
 
     Raises:
       ConfigError: for labels that do not fit the rows, or together with ``ordered``.
@@ -109,7 +122,6 @@ def rounds_of(
     Args:
       y: ``(N,)`` or ``(N, C)`` target; :func:`common_classes` removes classes that are too rare.
       task: classes are spread evenly over the folds.
-      seed: of the shuffling.
       row_groups: ``(N,)`` labels of rows that stay on one side of every split, such as patients.
       ordered: whether the rows are in order of time: earlier rows train, later ones test.
 
@@ -161,6 +173,82 @@ def halves(
     ]
 
 
+def permutations(
+    y: np.ndarray,
+    count: int,
+    seed: int,
+    row_groups: Sequence | None = None,
+    ordered: bool = False,
+) -> np.ndarray:
+    """Orders of the rows ``(count, N)``, so that ``y[order]`` is a target without relation to X.
+
+    Dependent rows stay together, because a test would otherwise take their dependence for a
+    relation of columns and target (Winkler et al. 2015):
+
+    - Groups are exchanged as a whole: the rows of a group get the targets of another group, in its
+      order, repeated if it is smaller. This is exact for groups of equal size; otherwise some rows
+      are repeated and others left out.
+    - A series is shifted circularly, by at least a tenth of its length.
+
+    Args:
+      y: ``(N,)`` or ``(N, C)``.
+      count: number of orders; a larger count starts with the same orders.
+      row_groups: ``(N,)`` labels of dependent rows, such as patients.
+
+    Raises:
+      ConfigError: for groups that do not fit, or together with ``ordered``.
+    """
+    draw = _draw(y, row_groups, ordered)
+    orders = [draw(np.random.default_rng((seed, number))) for number in range(count)]
+    return np.array(orders, int).reshape(count, len(y))
+
+
+def _draw(
+    y: np.ndarray, row_groups: Sequence | None, ordered: bool
+) -> Callable[[np.random.Generator], np.ndarray]:
+    """From a random generator to an order of the rows ``(N,)``."""
+    rows = np.arange(len(y))
+    groups = group_numbers(row_groups, len(y), ordered)
+    if ordered:
+        least = int(np.ceil(_LEAST_SHIFT * len(y)))
+        return lambda rng: np.roll(rows, rng.integers(least, max(least, len(y) - least) + 1))
+    if row_groups is None:
+        return lambda rng: rng.permutation(len(y))
+    by_group, sizes = np.argsort(groups, kind="stable"), np.bincount(groups)
+    starts = np.cumsum(sizes) - sizes
+    place = np.empty(len(y), int)
+    place[by_group] = rows - np.repeat(starts, sizes)
+
+    def whole_groups(rng: np.random.Generator) -> np.ndarray:
+        source = rng.permutation(len(sizes))[groups]
+        return by_group[starts[source] + place % sizes[source]]
+
+    return whole_groups
+
+
+def parts(design: Design, y: np.ndarray, fold: Fold) -> tuple[Part, Part]:
+    """The training and the test rows of a fold."""
+    train, test = design.X[fold.train], design.X[fold.test]
+    if design.impute is not None and has_missing(design.X):
+        fill = _centres(train, design.impute)
+        train, test = np.where(np.isnan(train), fill, train), np.where(np.isnan(test), fill, test)
+    X_train, X_test = standardise(train, test)
+    return Part(X_train, y[fold.train], train), Part(X_test, y[fold.test], test)
+
+
+def all_rows(design: Design, y: np.ndarray, rows: np.ndarray | None = None) -> Part:
+    """Some rows, or all of them, imputed and standardised by their own statistics."""
+    rows = np.arange(len(y)) if rows is None else rows
+    return parts(design, y, Fold(rows, rows[:0]))[0]
+
+
+def _centres(rows: np.ndarray, rule: str) -> np.ndarray:
+    """Means or medians ``(D,)``; 0 for a column without any value in these rows."""
+    known = ~np.isnan(rows)
+    filled = np.where(known.any(axis=0), rows, 0.0)
+    return np.nanmean(filled, axis=0) if rule == "mean" else np.nanmedian(filled, axis=0)
+
+
 def _number_of_folds(y: np.ndarray, task: str, groups: np.ndarray) -> int:
     """As many as the rows allow, so that each can have two classes (for survival, an event)."""
     if len(y) < _LEAST_ROWS:
@@ -197,26 +285,20 @@ def _test_rows(
 ) -> list[np.ndarray]:
     """The rows of each fold, a partition of all rows that keeps groups whole."""
     rows, strata = np.arange(len(y)), TABLE[task].strata(y)
+    if groups is None:
+        kind = KFold if strata is None else StratifiedKFold
+    else:
+        kind = GroupKFold if strata is None else StratifiedGroupKFold
+        first = np.unique(groups, return_index=True)[1]
+        if strata is not None and len(first) > _MANY_GROUPS:
+            # The search takes seconds; stratifying by one row of each group is as good here.
+            folds = _test_rows(y[first], task, count, seed, None)
+            return [np.flatnonzero(np.isin(groups, fold)) for fold in folds]
+    splitter = kind(count, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         # A class of fewer rows than folds cannot be in each of them.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        if groups is None:
-            kind = KFold if strata is None else StratifiedKFold
-            return [fold for _, fold in _splitter(kind, count, seed).split(rows, strata)]
-        if strata is None:
-            split = _splitter(GroupKFold, count, seed).split(rows, None, groups)
-            return [fold for _, fold in split]
-        first = np.unique(groups, return_index=True)[1]
-        if len(first) > _MANY_GROUPS:
-            # The search takes seconds; stratifying by one row of each group is as good here.
-            split = _splitter(StratifiedKFold, count, seed).split(first, strata[first])
-            return [np.flatnonzero(np.isin(groups, fold)) for _, fold in split]
-        split = _splitter(StratifiedGroupKFold, count, seed).split(rows, strata, groups)
-        return [fold for _, fold in split]
-
-
-def _splitter(kind: type, count: int, seed: int) -> KFold:
-    return kind(count, shuffle=True, random_state=seed)
+        return [fold for _, fold in splitter.split(rows, strata, groups)]
 
 
 def _usable_folds(tests: Sequence[np.ndarray], y: np.ndarray, task: str) -> list[Fold]:
@@ -227,14 +309,8 @@ def _usable_folds(tests: Sequence[np.ndarray], y: np.ndarray, task: str) -> list
         merged = tests.pop(constant)
         smallest = min(range(len(tests)), key=lambda place: len(tests[place]))
         tests[smallest] = np.sort(np.concatenate([tests[smallest], merged]))
-    folds = [Fold(_all_but(rows, len(y)), rows) for rows in tests]
+    folds = [Fold(np.delete(np.arange(len(y)), rows), rows) for rows in tests]
     return [fold for fold in folds if _usable(fold, y, task)]
-
-
-def _all_but(rows: np.ndarray, count: int) -> np.ndarray:
-    others = np.ones(count, bool)
-    others[rows] = False
-    return np.flatnonzero(others)
 
 
 def _usable(fold: Fold, y: np.ndarray, task: str) -> bool:

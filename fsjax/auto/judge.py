@@ -115,12 +115,11 @@ def judges_of(task: str) -> tuple[Judge, ...]:
     return (Judge("linear", "ridge Cox regression", _cox),)
 
 
-def own_judge(judge: Any, task: str) -> Judge | None:
+def requested_judge(judge: Any, task: str) -> Judge | None:
     """The judge that the user asked for, or ``None`` for the choice by inner validation.
 
     Args:
       judge: a name of :func:`judges_of`, or an estimator of scikit-learn.
-      task: what is predicted.
 
     Raises:
       ConfigError: for an unknown name, or an estimator that does not suit the task.
@@ -157,8 +156,6 @@ def choose_judge(
 
     Args:
       candidates: the fastest first, which is taken if no other is affordable.
-      task: what is predicted.
-      metric: how predictions are scored.
       splits: training rows, validation rows, and the columns that the judges see.
       affordable: whether a judge whose fit takes so many seconds has time for all selections.
 
@@ -190,15 +187,7 @@ def choose_judge(
 def judged(
     judge: Judge, metric: Metric, task: str, train: Part, test: Part, columns: np.ndarray
 ) -> float:
-    """The score of a judge that sees only some of the columns.
-
-    Args:
-      judge: the model.
-      metric: how its predictions are scored.
-      task: what the target is.
-      train, test: prepared rows.
-      columns: numbers of the columns that it sees.
-    """
+    """The score of a judge that sees only some of the columns."""
     model, X = fitted(judge, task, train, test, columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -145,17 +146,46 @@ def false_discoveries(
         method = get_method(method)
     if _is_registered(method):
         method = _built(method, X)
+    score_tables: Callable[[list[np.ndarray]], np.ndarray]
     if isinstance(method, Method):
-        return _of_method(method, X, y, task, num_draws, num_seeds, seed, options)
-    if not callable(method):
+        name, task = method.name, _supervised_task(method, task, options)
+        dataset = check_task(to_dataset((X, y), task), task)
+        target = _target(dataset)
+        settings = _registered_options(method) | options
+        if not method.about.gates and method.about.num_features is None:
+            # Only the ranking is used, so any number will do.
+            settings.setdefault("num_features", 1)
+        score_tables = partial(
+            scores_of_tables,
+            method,
+            y=target,
+            task=task,
+            num_seeds=num_seeds,
+            seed=seed,
+            **settings,
+        )
+    elif not callable(method):
         raise ConfigError(
             f"method is of the type {type(method).__name__}; give the name of a method, a method "
             "such as fsjax.methods.lassonet(10), or a function of X and y that returns scores"
         )
-    if options or num_seeds != 1:
+    elif options or num_seeds != 1:
         name = next(iter(options), "num_seeds")
         raise ConfigError(f"{name} is for methods of the library; leave it out with a function")
-    return _of_function(method, X, y, task, num_draws, seed)
+    else:
+        name = getattr(method, "__name__", type(method).__name__)
+        dataset, target = _for_function(X, y, task)
+        score_tables = partial(_scores_by_function, method, name, target)
+    rows = _rows(dataset.X, dataset.feature_names)
+    # Each column is a unit, so that the units of a table are the order of its columns.
+    draw = decoy_model(rows, np.arange(rows.shape[1]))
+    drawn = [draw(np.random.default_rng((seed, number))) for number in range(num_draws)]
+    scores = score_tables([table for table, _ in drawn])
+    orders = np.array([order for _, order in drawn])
+    # The order is its own inverse.
+    columns, decoys = np.split(np.take_along_axis(scores, orders, axis=1), 2, axis=1)
+    rates = false_discovery_rates(columns, decoys)
+    return FalseDiscoveries(name, rates, columns, decoys, dataset.feature_names)
 
 
 def _is_registered(method: object) -> TypeGuard[Builder]:
@@ -170,16 +200,8 @@ def _built(builder: Builder, X: ArrayLike) -> Method:
     return builder(num_features=min(parameter.default, np.shape(X)[1]))
 
 
-def _of_method(
-    method: Method,
-    X: ArrayLike,
-    y: ArrayLike | None,
-    task: str | None,
-    num_draws: int,
-    num_seeds: int,
-    seed: int,
-    options: dict[str, Any],
-) -> FalseDiscoveries:
+def _supervised_task(method: Method, task: str | None, options: Mapping[str, Any]) -> str:
+    """The task for a method of the library, after a check of its options."""
     for name in _DECIDED:
         if name in options:
             raise ConfigError(f"false_discoveries sets {name} itself; leave it out")
@@ -191,42 +213,31 @@ def _of_method(
         )
     task = supervised[0] if task is None else task
     check_choice("task", task, supervised)
-    dataset = check_task(to_dataset((X, y), task), task)
-    rows = _rows(dataset.X, dataset.feature_names)
-    tables, orders = _tables(rows, num_draws, seed)
-    settings = _registered_options(method) | options
-    if not method.about.gates and method.about.num_features is None:
-        # Only the ranking is used, so any number will do.
-        settings.setdefault("num_features", 1)
-    scores = scores_of_tables(
-        method, tables, _target(dataset), task, num_seeds=num_seeds, seed=seed, **settings
-    )
-    return _result(method.name, scores, orders, dataset.feature_names)
+    return task
 
 
-def _of_function(
-    score: Score,
-    X: ArrayLike,
-    y: ArrayLike | None,
-    task: str | None,
-    num_draws: int,
-    seed: int,
-) -> FalseDiscoveries:
-    name = getattr(score, "__name__", type(score).__name__)
+def _for_function(
+    X: ArrayLike, y: ArrayLike | None, task: str | None
+) -> tuple[Dataset, np.ndarray]:
+    """The table, and the target as a user's function gets it."""
     if y is None:
         raise DataError(_NO_TARGET)
-    if task is None:
-        dataset = to_dataset((X, None), "classification")
-        target = np.asarray(y)
-        if len(target) != len(dataset.X):
-            raise ConfigError(
-                f"X has {len(dataset.X)} rows but y has {len(target)}; give one target per row"
-            )
-    else:
+    if task is not None:
         check_choice("task", task, SUPERVISED)
         dataset = check_task(to_dataset((X, y), task), task)
-        target = _target(dataset)
-    tables, orders = _tables(_rows(dataset.X, dataset.feature_names), num_draws, seed)
+        return dataset, _target(dataset)
+    dataset, target = to_dataset((X, None), "classification"), np.asarray(y)
+    if len(target) != len(dataset.X):
+        raise ConfigError(
+            f"X has {len(dataset.X)} rows but y has {len(target)}; give one target per row"
+        )
+    return dataset, target
+
+
+def _scores_by_function(
+    score: Score, name: str, target: np.ndarray, tables: list[np.ndarray]
+) -> np.ndarray:
+    """The checked scores ``(M, 2 D)`` of a user's function, as shares."""
     scores = []
     for table in tables:
         values = np.asarray(score(table, target), np.float64)
@@ -241,7 +252,7 @@ def _of_function(
                 f"{name} returned {np.isnan(values).sum()} scores that are NaN; return numbers"
             )
         scores.append(shares(values))
-    return _result(name, np.array(scores), orders, dataset.feature_names)
+    return np.array(scores)
 
 
 def _target(dataset: Dataset) -> np.ndarray:
@@ -263,16 +274,6 @@ def _rows(X: Any, names: tuple[str, ...] | None) -> np.ndarray:
     return np.asarray(X, np.float64)
 
 
-def _tables(
-    rows: np.ndarray, num_draws: int, seed: int
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """For each draw, columns and decoys ``(N, 2 D)``, and their order ``(2 D,)``."""
-    # Each column is a unit, so that the units of a table are its order.
-    draw = decoy_model(rows, np.arange(rows.shape[1]))
-    drawn = [draw(np.random.default_rng((seed, number))) for number in range(num_draws)]
-    return [table for table, _ in drawn], [order for _, order in drawn]
-
-
 def _registered_options(method: Method) -> dict[str, Any]:
     """Options of :func:`fsjax.fit` that the method is registered with."""
     if not is_as_built(method):
@@ -284,15 +285,6 @@ def _registered_options(method: Method) -> dict[str, Any]:
         "scaling": facts.scaling,
         **facts.training,
     }
-
-
-def _result(
-    name: str, scores: np.ndarray, orders: list[np.ndarray], names: tuple[str, ...] | None
-) -> FalseDiscoveries:
-    # The order is its own inverse.
-    in_place = np.take_along_axis(scores, np.array(orders), axis=1)
-    columns, decoys = np.split(in_place, 2, axis=1)
-    return FalseDiscoveries(name, false_discovery_rates(columns, decoys), columns, decoys, names)
 
 
 def _check_rate(rate: float) -> None:

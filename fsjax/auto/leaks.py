@@ -6,6 +6,7 @@ import numpy as np
 
 from fsjax.auto.columns import Design, Note
 from fsjax.auto.rankers.parts import standardise
+from fsjax.auto.univariate_tests import rank_correlations
 from fsjax.tables.columns import Columns, dense_columns, limits, ranks, with_column_means
 
 #: Absolute rank correlation from which a column can replace another.
@@ -27,9 +28,7 @@ def leaks(design: Design, y: np.ndarray, task: str) -> list[Note]:
     Such a column orders the rows as the target does, or separates all classes by thresholds.
 
     Args:
-      design: the columns.
       y: classes from 0, or ``(N,)`` or ``(N, C)`` numbers.
-      task: what y is.
     """
     if len(y) < _FEW_ROWS:
         return []
@@ -37,8 +36,7 @@ def leaks(design: Design, y: np.ndarray, task: str) -> list[Note]:
     if task == "classification":
         leaking, reason = _separates(X, y), "separates the classes by itself (AUC of 1)"
     else:
-        numbers = ranks(y.reshape(len(y), -1))
-        leaking = (np.abs(_correlations(X, numbers)) >= _SAME).any(axis=1)
+        leaking = (np.abs(rank_correlations(X, y.reshape(len(y), -1))) >= _SAME).any(axis=1)
         reason = "orders the rows as the target does"
     units = dict.fromkeys(design.groups[leaking].tolist())
     text = f"{reason}: a likely leak; check that its values are known before the target is"
@@ -84,8 +82,3 @@ def _separates(X: Columns, y: np.ndarray) -> np.ndarray:
     low = np.take_along_axis(low, order, axis=0)
     high = np.take_along_axis(high, order, axis=0)
     return np.all(high[:-1] < low[1:], axis=0)
-
-
-def _correlations(X: Columns, target: np.ndarray) -> np.ndarray:
-    (columns,), (numbers,) = standardise(ranks(X)), standardise(target)
-    return columns.T @ numbers / X.shape[0]

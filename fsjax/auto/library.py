@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsjax.auto.network_training import (
+from fsjax.auto.network_contenders import (
+    MOST_COLUMNS,
     MOST_ROWS,
     MOST_SELECTED,
     Training,
@@ -17,19 +18,15 @@ from fsjax.auto.network_training import (
 )
 from fsjax.auto.rankers import Ranking, univariate
 from fsjax.auto.rankers.parts import Part
+from fsjax.auto.stacked_fits import split_at
 from fsjax.engine.fit import fit
 from fsjax.method import Method
 from fsjax.registry import Registration, about_of, get_method
 from fsjax.tables.columns import densify
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaling import Scaler, apply, fit_scaler
-from fsjax.tables.splits import Split, validation_split
 from fsjax.tasks import TABLE
 from fsjax.tasks.table import mean_and_deviation
-
-#: The most columns that a network trains on. On arcene and ALLAML networks selected better from the
-#: best 1,000 columns than from all, at a fifth of the cost (docs/selecting.md).
-MOST_COLUMNS = 1000
 
 #: Registered scalings that give the same result on standardised columns as on raw ones.
 _BY_COLUMN = ("paper", "standard")
@@ -51,13 +48,6 @@ class _Rows(NamedTuple):
     others: np.ndarray
 
 
-def fits_task(name: str, task: str) -> bool:
-    """Whether a method of the library can select columns for a task."""
-    return bool(
-        {task, "reconstruction"}.intersection(about_of(get_method(name).registration).tasks)
-    )
-
-
 def rank_folds(
     name: str,
     parts: Sequence[Part],
@@ -65,7 +55,6 @@ def rank_folds(
     groups: np.ndarray,
     sizes: Sequence[int],
     seed: int,
-    effort: float = 1.0,
 ) -> list[Ranking]:
     """Trains a method of the library on the training rows of several folds, as one program.
 
@@ -73,13 +62,9 @@ def rank_folds(
     shapes.
 
     Args:
-      name: of a registered method.
       parts: training rows of each fold.
-      task: the task.
       groups: ``(D,)`` the unit of each column.
-      sizes: numbers of units to select.
       seed: of the first fold; each further fold has the next seed.
-      effort: share of the optimiser steps, in (0, 1]. Another effort needs another compilation.
 
     Returns:
       A ranking for each part. Columns that screening left out follow by their F statistic.
@@ -99,7 +84,7 @@ def rank_folds(
     # A filter has no epochs to choose from, so all rows train.
     share = 0.0 if method.loss is None else validation_share(training, length)
     splits = [
-        _split(y[start : start + length], share, trained_task, seed + number, int(start))
+        split_at(int(start), y[start : start + length], trained_task, share, seed + number)
         for number, start in enumerate(starts)
     ]
     screened = len(folds[0].others) > 0
@@ -114,7 +99,7 @@ def rank_folds(
         # Methods that can select any number are asked for one: the ranking has all columns.
         num_features=None if "num_features" in facts.parameters else 1,
         groups=groups if grouped and about.takes_groups and not screened else None,
-        **fit_options(facts, training, length, trained_task, effort),
+        **fit_options(facts, training, length, trained_task),
     )
     if training is not None and training.importance is not None:
         scores = training.importance(result)
@@ -150,8 +135,6 @@ def screened_columns(part: Part, task: str, seed: int) -> tuple[np.ndarray, np.n
     """Sure independence screening (Fan and Lv 2008) of a table with more than MOST_COLUMNS.
 
     Args:
-      part: training rows.
-      task: the task.
       seed: of the rows from which the statistic is computed.
 
     Returns:
@@ -205,13 +188,6 @@ def _target(y: np.ndarray, task: str, trained_task: str) -> np.ndarray:
         return numbers
     mean, deviation = mean_and_deviation(numbers)
     return (numbers - mean) / deviation
-
-
-def _split(y: np.ndarray, share: float, task: str, seed: int, start: int) -> Split:
-    """Training and validation rows of a block of rows that begins at ``start``."""
-    strata = TABLE[task].strata(y)
-    train, valid = validation_split(len(y), share, seed, strata)
-    return Split(train + start, valid + start, valid[:0])
 
 
 def _method(

@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from fsjax.auto.budget import Clock
+from fsjax.auto.folds import parts
 from fsjax.auto.judge import Judge, Tried, choose_judge, judges_of
-from fsjax.auto.preparation import parts
 from fsjax.auto.problem import Problem, on_rows, sizes_of, some_rows
-from fsjax.auto.progress_file import Ledger
+from fsjax.auto.progress_file import Ledger, json_number
 from fsjax.auto.rankers import SIMPLE
 
 #: Numbers of rows on which methods are compared: the largest that there is time for.
@@ -39,10 +39,9 @@ def plan(problem: Problem, user_judge: Judge | None, ledger: Ledger, clock: Cloc
     """The problem as methods compete on it: perhaps fewer rows, a judge, and numbers of columns.
 
     Args:
-      problem: what is asked, with all rows.
+      problem: data and settings, with all rows.
       user_judge: the user's own judge, or ``None`` for the one that predicts best.
       ledger: records the plan, so that a resumed run does the same work.
-      clock: the budget.
     """
     record = ledger.get("plan", lambda: _make(problem, user_judge, clock))
     sample = on_rows(problem, some_rows(problem, record["rows"]))
@@ -101,7 +100,10 @@ def _make(problem: Problem, user_judge: Judge | None, clock: Clock) -> dict[str,
     return {
         "rows": rows,
         "judge": judge.name,
-        "tried": [_plain(result) for result in tried] if len(candidates) > 1 else [],
+        "tried": [
+            [trial.name, trial.words, json_number(trial.score), trial.seconds]
+            for trial in (tried if len(candidates) > 1 else ())
+        ],
         "sizes": list(sizes),
     }
 
@@ -124,9 +126,3 @@ def _fitting(
     while len(sizes) > 3 and not fits(sizes, count):
         sizes = sizes[:-1]
     return sizes, count
-
-
-def _plain(trial: Tried) -> list[Any]:
-    """A trial as JSON values."""
-    score = trial.score if np.isfinite(trial.score) else None
-    return [trial.name, trial.words, score, trial.seconds]

@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from fsjax.auto.columns import Design
-from fsjax.auto.folds import rounds_of
+from fsjax.auto.folds import Fold, rounds_of
 from fsjax.auto.judge import Judge, Tried
-from fsjax.auto.preparation import Fold
 from fsjax.auto.rankers import Ranking
 from fsjax.auto.scoring import Metric
 from fsjax.tasks import TABLE
@@ -86,7 +85,6 @@ def sizes_of(units: int, kept: int = 0, thin: bool = False) -> tuple[int, ...]:
     Of up to 240 units, more than half are tried as well.
 
     Args:
-      units: number of units.
       kept: number of units that are always selected.
       thin: whether to try only every second number.
     """

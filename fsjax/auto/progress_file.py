@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import time
 from collections.abc import Callable
@@ -119,6 +120,11 @@ class Section(Ledger):
     def get(self, key: str, make: Callable[[], Any]) -> Any:
         """As :meth:`Ledger.get`."""
         return self._ledger.get(self._prefix + key, make)
+
+
+def json_number(value: float) -> float | None:
+    """A number for JSON, which has no NaN and no infinity: these become ``None``."""
+    return float(value) if math.isfinite(value) else None
 
 
 def _line(key: str, value: Any) -> str:

@@ -10,7 +10,7 @@ always given up, however small the error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -67,39 +67,35 @@ def standard_error(values: np.ndarray, folds: int) -> float:
 def choose(
     scores: Scores,
     folds: int,
-    without: Iterable[str] = ("random",),
     costs: Mapping[Key, float] | None = None,
-    preferred: str = CONSENSUS,
     margin: float = np.inf,
 ) -> Choice:
     """Chooses the fewest columns that are within one standard error of the best score.
 
-    Among the methods with that number of columns the preferred one is chosen, unless another is
-    better by more than a standard error: what many selectors agree on holds on new rows more often
-    than what won on a few folds. Otherwise the method with the best mean score from this number to
-    twice as many columns is chosen, because scores of single numbers are noisy.
+    Random columns are not chosen. Among the methods with that number of columns the consensus is
+    chosen, unless another is better by more than a standard error: what many selectors agree on
+    holds on new rows more often than what won on a few folds. Otherwise the method with the best
+    mean score from this number to twice as many columns is chosen, because scores of single numbers
+    are noisy.
 
     Args:
       scores: by method and number of columns.
       folds: number of folds in a round.
-      without: methods that only serve for comparison and are not chosen.
       costs: of each method and number of columns, to be minimised instead of the number.
-      preferred: method that is chosen unless another is better.
       margin: largest difference from the best score that is given up for fewer columns.
     """
     means = levelled_means(scores)
-    excluded = set(without)
-    allowed = [key for key in means if key[0] not in excluded] or list(means)
+    allowed = [key for key in means if key[0] != "random"] or list(means)
     top = max(allowed, key=lambda key: (means[key], -key[1]))
     cost = {key: float(key[1]) if costs is None else costs[key] for key in means}
     good = [key for key in allowed if not_worse(scores, key, top, folds, margin)]
     least = min(cost[key] for key in good)
     fewest = [key for key in good if cost[key] <= least]
     method, size = max(fewest, key=lambda key: (_around(means, key), means[key]))
-    key = (preferred, size)
+    key = (CONSENSUS, size)
     near = key in allowed and all(not_worse(scores, key, other, folds) for other in fewest)
     if near and cost[key] <= least:
-        method = preferred
+        method = CONSENSUS
     return Choice(
         method,
         size,

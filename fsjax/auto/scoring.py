@@ -143,7 +143,6 @@ def choose_metric(name: str | None, task: str, y: np.ndarray) -> Metric:
     Args:
       name: of :data:`OF_TASK`, or of a scorer of scikit-learn, or ``None`` for the default.
       task: of :data:`OF_TASK`.
-      y: the target.
 
     Raises:
       ConfigError: for a name that does not suit the task, or ``auc`` of several classes.

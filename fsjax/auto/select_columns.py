@@ -14,16 +14,15 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from fsjax.auto import library
-from fsjax.auto.answer import Request, answer, early_choice
+from fsjax.auto.answer import Origin, Request, answer, early_choice
 from fsjax.auto.budget import Clock, seconds
 from fsjax.auto.chance import Chance, chance_test
 from fsjax.auto.columns import Design, Note, design
 from fsjax.auto.compete import Contest
-from fsjax.auto.contenders import contenders
 from fsjax.auto.folds import common_classes, group_numbers
-from fsjax.auto.judge import Judge, own_judge
+from fsjax.auto.judge import Judge, requested_judge
 from fsjax.auto.leaks import leaks
+from fsjax.auto.network_contenders import contenders, fits_task
 from fsjax.auto.plan import plan
 from fsjax.auto.problem import Problem, on_rows, some_rows
 from fsjax.auto.progress_file import Ledger, Section
@@ -56,24 +55,6 @@ _LEAK_ROWS = 20_000
 
 #: Most rows on which folds are tried before anything runs.
 _FOLD_ROWS = 1_000
-
-
-class Origin(NamedTuple):
-    """Where a table comes from, for the report.
-
-    Attributes:
-      source: name of its file.
-      target: name of the column that is predicted.
-      command: the command line.
-      notes: on how the file was read.
-      elapsed: seconds since the start of the process, which count towards the budget.
-    """
-
-    source: str | None = None
-    target: str | None = None
-    command: str | None = None
-    notes: tuple[Note, ...] = ()
-    elapsed: float = 0.0
 
 
 class _Settings(NamedTuple):
@@ -170,11 +151,9 @@ def select(
         check_whole("seed", seed, least=0),
     )  # fmt: skip
     problem, classes, notes = _problem(X, y, settings)
-    chosen_judge = own_judge(judge, problem.task)
+    chosen_judge = requested_judge(judge, problem.task)
     named_costs = None if costs is None else dict(costs)
-    request = Request(
-        problem, classes, fdr, (*origin.notes, *notes), origin.source, origin.target, named_costs
-    )
+    request = Request(problem, classes, fdr, (*origin.notes, *notes), origin, named_costs)
     # Raises for a table without usable folds, before anything is written.
     on_rows(problem, some_rows(problem, _FOLD_ROWS))
     folder = None if workdir is None else Path(workdir)
@@ -224,7 +203,7 @@ def _with_and_without_leaks(
 def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) -> Selection:
     """Runs all that the budget allows; after Ctrl-C, answers with what is known by then."""
     contest: Contest | None = None
-    chance = Chance(0, 0, 0)
+    chance = Chance(0, 0)
     try:
         sample = plan(request.table, judge, ledger, clock)
         contest = Contest(sample, ledger, clock)
@@ -291,7 +270,7 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
         task=task,
         metric=choose_metric(settings.metric, task, target),
         rounds=[],
-        methods=_methods(settings.methods, task, sparse, len(target), len(table.names)),
+        methods=_methods(settings.methods, task, len(target), len(table.names)),
         seed=settings.seed,
         row_groups=groups,
         ordered=settings.ordered,
@@ -398,19 +377,17 @@ def _costs(costs: Mapping[str, float], table: Design, X: Any) -> np.ndarray:
     return np.array([by_name.get(name, 1.0) for name in table.units])
 
 
-def _methods(
-    names: Sequence[str] | None, task: str, sparse: bool, rows: int, columns: int
-) -> tuple[str, ...]:
+def _methods(names: Sequence[str] | None, task: str, rows: int, columns: int) -> tuple[str, ...]:
     """The contenders, cheapest and most promising first."""
     if names is None:
-        return (*SIMPLE, CONSENSUS, *contenders(rows, columns, task, sparse))
+        return (*SIMPLE, CONSENSUS, *contenders(rows, columns, task))
     if isinstance(names, str):
         names = names.split(",")
     for name in names:
         if name in SIMPLE or name == CONSENSUS:
             continue
         check_choice("methods", name, [*SIMPLE, CONSENSUS, *METHODS])
-        if not library.fits_task(name, task):
+        if not fits_task(name, task):
             raise ConfigError(f"{name} cannot be used for {task}; leave it out of methods")
     # Every answer is compared with these two.
     return tuple(dict.fromkeys(["random", "univariate", *names]))

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fsjax.auto.columns import LEFT_OUT, LOOK_AT, Note
+from fsjax.auto.progress_file import json_number
 from fsjax.errors import printable
 from fsjax.extras import require
 from fsjax.storage.atomic_files import write_text
@@ -219,7 +220,7 @@ def _as_text(value: Any) -> Any:
 
 def _json(value: Any) -> Any:
     if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
+        return json_number(float(value))
     if isinstance(value, np.generic):
         return value.item()
     return [_json(item) for item in value] if isinstance(value, tuple) else value

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fsjax.auto import library
-from fsjax.auto.compete import ALL, MERGED, Contest, of_library, rank
+from fsjax.auto.compete import ALL, MERGED, Contest, of_library, rank, rank_by_network
 from fsjax.auto.discoveries import (
     NETWORK,
     NETWORK_SETS,
     decoy_model,
     false_discovery_rates,
     network_scores,
+    simple_scores,
 )
-from fsjax.auto.folds import halves
-from fsjax.auto.preparation import all_rows
+from fsjax.auto.folds import all_rows, halves
 from fsjax.auto.problem import Problem, with_kept
+from fsjax.auto.progress_file import json_number
 from fsjax.auto.rankers import Ranking, consensus
-from fsjax.auto.rankers.parts import Part, standardise
+from fsjax.auto.rankers.parts import Part
 from fsjax.auto.rule import CONSENSUS, Choice
-from fsjax.tables.columns import Columns
-
-#: Draws a table of the columns and their decoys, and the units of its columns.
-Draw = Callable[[np.random.Generator], tuple[Columns, np.ndarray]]
 
 #: Pairs of complementary halves of the rows: the first aim, and the most.
 PAIRS, MOST_PAIRS = 5, 25
@@ -73,9 +69,15 @@ def on_all_rows(problem: Problem, contest: Contest, choice: Choice) -> Ranking:
     method = "univariate" if choice.method == ALL else choice.method
     size = min(choice.size, problem.design.num_units)
     contest.clock.tell(f"{method} on all rows")
-    piece = contest.ledger.get(
-        f"rows/{method}/{size}", lambda: _plain(_rank(problem, contest, method, size, None))
-    )
+
+    def work() -> dict[str, Any]:
+        (ranking,) = _rankings(problem, contest, method, size, [None])
+        return {
+            "scores": [json_number(score) for score in ranking.scores],
+            "order": ranking.order[max(ranking.order)].tolist(),
+        }
+
+    piece = contest.ledger.get(f"rows/{method}/{size}", work)
     scores = np.array([-np.inf if score is None else score for score in piece["scores"]])
     return Ranking({size: np.array(piece["order"], int)}, scores)
 
@@ -91,7 +93,6 @@ def frequencies(contest: Contest, choice: Choice, share: float, pairs: int) -> F
     """Selection frequencies over complementary halves of the rows (Shah and Samworth 2013).
 
     Args:
-      contest: the methods under cross-validation.
       choice: the method, and how many units it selects.
       share: of the budget that may be spent.
       pairs: of halves, at most.
@@ -112,7 +113,7 @@ def frequencies(contest: Contest, choice: Choice, share: float, pairs: int) -> F
                 break
             clock.tell(f"{method} on halves of the rows, pair {first + 1}")
             rows = [rows for pair in numbers for rows in _halves(problem, pair)]
-            rankings = _rank_all(contest, method, choice.size, rows)
+            rankings = _rankings(problem, contest, method, choice.size, rows)
             for place, key in enumerate(keys):
                 sides = rankings[2 * place : 2 * place + 2]
                 orders = [side.order[max(side.order)][: choice.size].tolist() for side in sides]
@@ -128,25 +129,40 @@ def _halves(problem: Problem, pair: int) -> list[np.ndarray]:
     return halves(problem.y, problem.task, problem.seed + pair, problem.row_groups, problem.ordered)
 
 
-def _rank_all(
-    contest: Contest, method: str, size: int, rows: Sequence[np.ndarray]
+def _rankings(
+    problem: Problem,
+    contest: Contest,
+    method: str,
+    size: int,
+    rows: Sequence[np.ndarray | None],
 ) -> list[Ranking]:
-    """Rankings of several parts of the rows; those of a network train together."""
-    problem = contest.problem
-    if not of_library(method):
-        return [_rank(problem, contest, method, size, part) for part in rows]
-    parts = [all_rows(problem.design, problem.y, part) for part in rows]
-    rankings = library.rank_folds(
-        method, parts, problem.task, problem.design.groups, (size,), problem.seed
-    )
-    return [with_kept(ranking, problem) for ranking in rankings]
+    """Rankings of several parts of the rows, or of all (``None``); networks train together."""
+    prepared = [all_rows(problem.design, problem.y, part) for part in rows]
+    if of_library(method):
+        return rank_by_network(problem, method, prepared, (size,))
+
+    def simple(name: str, part: Part, number: int) -> Ranking:
+        return rank(problem, name, part, (number,), problem.seed, contest.effort(name))
+
+    if method != CONSENSUS:
+        return [simple(method, part, size) for part in prepared]
+    # As many units of each ranking as in cross-validation.
+    most = min(max(contest.problem.sizes), MERGED)
+    merged = [
+        consensus(
+            [simple(member, part, most).order[most] for member in contest.members()],
+            problem.design.num_units,
+            (size,),
+        )
+        for part in prepared
+    ]
+    return [with_kept(ranking, problem) for ranking in merged]
 
 
 def beside_decoys(contest: Contest, statistic: str, share: float, sets: int) -> Decoys:
     """False discovery rates of the units, from their competition with decoys.
 
     Args:
-      contest: the methods under cross-validation.
       statistic: the method whose importance is compared, see :func:`decoy_statistic`.
       share: of the budget that may be spent.
       sets: of decoys, at most; a network trains beside all of its sets at once.
@@ -163,6 +179,16 @@ def beside_decoys(contest: Contest, statistic: str, share: float, sets: int) -> 
         if network
         else 2.5 * contest.seconds_of(statistic)
     )
+
+    def work(number: int) -> dict[str, list[list[float]]]:
+        arguments = part(), draw(), problem.task, units
+        if network:
+            scores, decoys = network_scores(*arguments, NETWORK_SETS, problem.seed)
+        else:
+            effort = contest.effort(statistic)
+            scores, decoys = simple_scores(*arguments, statistic, number, problem.seed, effort)
+        return {"scores": scores.tolist(), "decoys": decoys.tolist()}
+
     unit_scores: list[list[float]] = []
     decoy_scores: list[list[float]] = []
     for number in range(1 if network else sets):
@@ -171,11 +197,7 @@ def beside_decoys(contest: Contest, statistic: str, share: float, sets: int) -> 
             if need > clock.left(share):
                 break
             clock.tell(f"decoy columns, set {number + 1}")
-        if network:
-            work = functools.partial(_network_beside, problem, part, draw)
-        else:
-            work = functools.partial(_beside, contest, part, draw, statistic, number)
-        piece = ledger.timed(key, work)
+        piece = ledger.timed(key, functools.partial(work, number))
         need = piece["seconds"]
         unit_scores += piece["scores"]
         decoy_scores += piece["decoys"]
@@ -189,61 +211,3 @@ def no_decoys(units: int, statistic: str) -> Decoys:
     """The result if no set of decoys ran."""
     none = np.zeros((0, units))
     return Decoys(np.full(units, np.nan), 0, statistic, none, none)
-
-
-def _network_beside(
-    problem: Problem, part: Callable[[], Part], draw: Callable[[], Draw]
-) -> dict[str, list[list[float]]]:
-    """Importance of units and decoys by the network, all sets trained as one program."""
-    scores, decoys = network_scores(
-        part(), draw(), problem.task, problem.design.num_units, NETWORK_SETS, problem.seed
-    )
-    return {"scores": scores.tolist(), "decoys": decoys.tolist()}
-
-
-def _beside(
-    contest: Contest,
-    part: Callable[[], Part],
-    draw: Callable[[], Draw],
-    statistic: str,
-    number: int,
-) -> dict[str, list[list[float]]]:
-    """Importance of the units and of their decoys, in one set."""
-    problem = contest.problem
-    X, groups = draw()(np.random.default_rng((problem.seed, 11, number)))
-    (rows,) = standardise(X)
-    units = problem.design.num_units
-    ranking = rank(
-        problem,
-        statistic,
-        Part(rows, part().y),
-        (min(problem.sizes[-1], units),),
-        problem.seed + number,
-        contest.effort(statistic),
-        groups,
-    )
-    scores = np.where(np.isfinite(ranking.scores), ranking.scores, 0.0)
-    return {"scores": [scores[:units].tolist()], "decoys": [scores[units:].tolist()]}
-
-
-def _rank(
-    problem: Problem, contest: Contest, method: str, size: int, rows: np.ndarray | None
-) -> Ranking:
-    part = all_rows(problem.design, problem.y, rows)
-    if method != CONSENSUS:
-        return rank(problem, method, part, (size,), problem.seed, contest.effort(method))
-    # As many units of each ranking as in cross-validation.
-    most = min(max(contest.problem.sizes), MERGED)
-    firsts = [
-        rank(problem, member, part, (most,), problem.seed, contest.effort(member)).order[most]
-        for member in contest.members()
-    ]
-    return with_kept(consensus(firsts, problem.design.num_units, (size,)), problem)
-
-
-def _plain(ranking: Ranking) -> dict[str, Any]:
-    """A ranking as JSON values."""
-    return {
-        "scores": [float(score) if np.isfinite(score) else None for score in ranking.scores],
-        "order": ranking.order[max(ranking.order)].tolist(),
-    }

@@ -42,7 +42,6 @@ def scores_of_tables(
       tables: M tables ``(N, D)`` of numbers.
       y: ``(N,)`` or ``(N, C)``, as :attr:`fsjax.tasks.Task.check` returns it; numbers are
         standardised.
-      task: the task of y.
       num_seeds: trainings per table, at least 1.
       seed: whole number from 0; of the trainings and of the validation rows.
       **options: those of :func:`fsjax.fit` except ``seeds``, ``split`` and ``task``.
@@ -63,16 +62,14 @@ def scores_of_tables(
     while len(tables) % together:
         together -= 1
     valid_fraction = VALID_FRACTION if _validates(method, options.get("best_by")) else 0.0
-    strata, importances = TABLE[task].strata(y), []
+    importances = []
     for first in range(0, len(tables), together):
         part = tables[first : first + together]
         splits, seeds = [], []
         for place in range(len(part)):
             for repeat in range(num_seeds):
                 number = (seed * len(tables) + first + place) * num_seeds + repeat
-                train, valid = validation_split(len(y), valid_fraction, number, strata)
-                start = place * len(y)
-                splits.append(Split(start + train, start + valid, valid[:0]))
+                splits.append(split_at(place * len(y), y, task, valid_fraction, number))
                 seeds.append(number)
         dataset = Dataset(
             "table",
@@ -82,6 +79,18 @@ def scores_of_tables(
         result = fit(method, dataset, seeds=seeds, split=splits, task=task, **options)
         importances.append(shares(result.scores).reshape(len(part), num_seeds, -1).mean(axis=1))
     return np.concatenate(importances)
+
+
+def split_at(start: int, y: np.ndarray, task: str, valid_fraction: float, seed: int) -> Split:
+    """Training and validation rows of a table whose rows begin at ``start`` among stacked tables.
+
+    Args:
+      start: number of the first row.
+      y: target of the rows of this table, whose classes are spread evenly.
+      valid_fraction: share of the rows that validates.
+    """
+    train, valid = validation_split(len(y), valid_fraction, seed, TABLE[task].strata(y))
+    return Split(start + train, start + valid, valid[:0])
 
 
 def shares(scores: np.ndarray) -> np.ndarray:

@@ -84,7 +84,6 @@ def sentences(findings: Findings, contest: Contest, fdr: float | None) -> list[s
     """The verdict, the numbers behind it, and what else was measured.
 
     Args:
-      findings: the results.
       contest: the cross-validation that they are from.
       fdr: the requested false discovery rate, if any.
     """

@@ -37,20 +37,23 @@ def column_tests(X: Columns, y: np.ndarray, task: str) -> ColumnTests:
       X: dense or sparse.
       y: classes ``(N,)`` from 0, numbers ``(N,)`` or ``(N, C)``, labels of 0 and 1 ``(N, C)``, or
         time and event ``(N, 2)``, whose martingale residuals are tested.
-      task: the task of y.
     """
-    ranked = ranks(X)
     if task == "classification":
-        return _by_class(ranked, y)
+        return _by_class(ranks(X), y)
     outputs = np.stack(targets(y, task, split=False), axis=-1)
-    (columns,), (numbers,) = standardise(ranked), standardise(ranks(outputs))
-    # It is enough that one factor of the product is centred.
-    correlation = np.clip((columns.T @ numbers).T / X.shape[0], -1.0, 1.0)
+    correlation = np.clip(rank_correlations(X, outputs).T, -1.0, 1.0)
     freedom = max(X.shape[0] - 2, 1)
     with np.errstate(divide="ignore"):
         statistic = np.abs(correlation) * np.sqrt(freedom / (1.0 - correlation**2))
     p_values = 2.0 * stats.t.sf(statistic, freedom).min(axis=0)
     return ColumnTests(np.minimum(p_values * len(correlation), 1.0), correlation)
+
+
+def rank_correlations(X: Columns, outputs: np.ndarray) -> np.ndarray:
+    """Spearman's correlations ``(D, C)`` of columns ``(N, D)`` with outputs ``(N, C)``."""
+    (columns,), (numbers,) = standardise(ranks(X)), standardise(ranks(outputs))
+    # It is enough that one factor of the product is centred.
+    return columns.T @ numbers / X.shape[0]
 
 
 def _by_class(ranked: Columns, y: np.ndarray) -> ColumnTests:
@@ -72,8 +75,3 @@ def unit_p_values(p_values: np.ndarray, groups: np.ndarray) -> np.ndarray:
     smallest = np.ones(int(groups.max()) + 1)
     np.minimum.at(smallest, groups, p_values)
     return np.minimum(smallest * np.bincount(groups), 1.0)
-
-
-def q_values(p_values: np.ndarray) -> np.ndarray:
-    """Smallest false discovery rates ``(G,)`` at which each is found (Benjamini and Hochberg)."""
-    return stats.false_discovery_control(p_values, method="bh")

@@ -1,7 +1,8 @@
-"""Generates the estimator class of a registered method: its arguments and its docstring."""
+"""``fsjax.register``, and the estimator class of a registered method, which is generated."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fsjax import registry
 from fsjax.arguments import type_text
 from fsjax.engine import Progress
 from fsjax.errors import nearest
 from fsjax.estimators.base import Selector
+from fsjax.method import Method
 from fsjax.registry import Registration, about_of
-from fsjax.signatures import set_signature
+from fsjax.signatures import set_signature, takes_arguments_of
 from fsjax.tasks import Task
 
 #: Estimator classes by the name of their method.
@@ -105,6 +108,21 @@ def estimator_of(registration: Registration) -> type[Selector]:
     if known is None or known.registration is not registration:
         ESTIMATORS[registration.name] = _made(registration)
     return ESTIMATORS[registration.name]
+
+
+@takes_arguments_of(registry.register)
+@functools.wraps(registry.register)
+def register(**facts: Any) -> Callable[[Callable[..., Method]], registry.Builder]:
+    decorate = registry.register(**facts)
+
+    def publish(build: Callable[..., Method]) -> registry.Builder:
+        builder = decorate(build)
+        estimator = estimator_of(builder.registration)
+        # Where pickle finds it.
+        build.__globals__[estimator.__name__] = estimator
+        return builder
+
+    return publish
 
 
 def _made(registration: Registration) -> type[Selector]:

@@ -1,8 +1,7 @@
 """Evaluation protocols for selections and trained networks, and metrics of stability and cost."""
 
 from fsjax.evaluation.cox import CoxRegression
-from fsjax.evaluation.embedded import embedded_metrics
-from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, evaluate
+from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, embedded_metrics, evaluate
 from fsjax.evaluation.retrain import retrain_metrics
 from fsjax.evaluation.sampling import SAMPLE_ROWS, sampled_rows
 from fsjax.evaluation.svm import svm_accuracy

@@ -63,9 +63,7 @@ def rows_table(
 
     top = cells(list(map(str, head))).replace("<td", "<th").replace("</td>", "</th>")
     body = "".join(f"<tr>{cells(row)}</tr>" for row in rows)
-    opening = "<table class='wraps'>" if wraps else "<table>"
-    table = f"{opening}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div class='scroll'>{table}</div>"
+    return scrolling_table(body, top, "wraps" if wraps else "")
 
 
 def facts_table(values: Mapping[str, str]) -> str:
@@ -74,7 +72,14 @@ def facts_table(values: Mapping[str, str]) -> str:
         f"<tr><td>{html.escape(name)}</td><td class='words'>{html.escape(value)}</td></tr>"
         for name, value in values.items()
     )
-    return f"<div class='scroll'><table class='facts'><tbody>{rows}</tbody></table></div>"
+    return scrolling_table(rows, kind="facts")
+
+
+def scrolling_table(rows: str, head: str = "", kind: str = "") -> str:
+    """A table from its rows and the cells of its head as HTML, with a class for its style."""
+    opening = f"<table class='{kind}'>" if kind else "<table>"
+    top = f"<thead><tr>{head}</tr></thead>" if head else ""
+    return f"<div class='scroll'>{opening}{top}<tbody>{rows}</tbody></table></div>"
 
 
 def page_of(title: str, sections: Iterable[str], style: str = "") -> str:

@@ -57,7 +57,7 @@ def test_rows_that_take_part_have_their_targets_and_are_permuted_as_they_may(kin
     X = np.random.default_rng(0).normal(size=(90, 3))
     more = {"groups": {"row_groups": np.arange(90) // 3}, "series": {"ordered": True}}
     asked = problem(X, X[:, 1], "regression", **more.get(kind, {})).replace(seed=4)
-    assert chance_test(asked, Ledger(None), Clock(1e6), 1.0) == Chance(0, 49, 60)
+    assert chance_test(asked, Ledger(None), Clock(1e6), 1.0) == Chance(0, 49)
     ((y, draws, seed, groups, ordered),) = calls
     rows = some_rows(asked, 60)
     np.testing.assert_array_equal(y, X[rows, 1])
@@ -94,18 +94,18 @@ def test_the_first_chunk_is_drawn_whatever_the_time_and_time_ends_the_rest():
     short = chance_test(example, ledger, clock, 1e-12)
     assert chance.LEAST <= short.draws < chance.DRAWS
     clock.stop()
-    assert chance_test(example, Ledger(None), clock, 1.0) == Chance(0, 0, 40)
+    assert chance_test(example, Ledger(None), clock, 1.0) == Chance(0, 0)
     # What was drawn before counts.
     assert chance_test(example, ledger, clock, 1.0) == short
 
 
 def test_verdicts_are_called_what_they_are():
-    assert Chance(0, 999, 50).better and not Chance(0, 999, 50).undecided
-    assert not Chance(15, 999, 50).better and Chance(15, 999, 50).undecided
-    assert not Chance(300, 999, 50).better and not Chance(300, 999, 50).undecided
+    assert Chance(0, 999).better and not Chance(0, 999).undecided
+    assert not Chance(15, 999).better and Chance(15, 999).undecided
+    assert not Chance(300, 999).better and not Chance(300, 999).undecided
     # No permutation is as good, and there are too few of them to tell.
-    assert Chance(0, 20, 50).undecided and not Chance(0, 20, 50).better
-    assert Chance(21, 999, 50).p_value == pytest.approx(0.022)
+    assert Chance(0, 20).undecided and not Chance(0, 20).better
+    assert Chance(21, 999).p_value == pytest.approx(0.022)
 
 
 def test_good_folds_count_where_permutations_do_not_see_it():
@@ -115,10 +115,10 @@ def test_good_folds_count_where_permutations_do_not_see_it():
 
     example = on_rows(example, np.arange(50))
     nothing, good = np.full(5, 50.0), np.array([92.0, 88.0, 95.0, 84.0, 90.0])
-    significant = verdict(Chance(400, 999, 50), good, nothing, example)
+    significant = verdict(Chance(400, 999), good, nothing, example)
     assert significant.better and significant.by_folds and significant.p_value < 0.005
     assert "t test" in significant.words
-    lucky = verdict(Chance(400, 999, 50), nothing + [5.0, -3, 4, 2, 0], nothing, example)
+    lucky = verdict(Chance(400, 999), nothing + [5.0, -3, 4, 2, 0], nothing, example)
     assert not lucky.better and not lucky.undecided
-    weak = verdict(Chance(21, 999, 50), nothing, nothing, example)
+    weak = verdict(Chance(21, 999), nothing, nothing, example)
     assert weak.undecided and not weak.better and "level 0.01" in weak.words

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import fsjax.auto
-from fsjax.auto.costs_file import read_costs
+from fsjax.auto.flag_inputs import read_costs
 from fsjax.cli import main
 from fsjax.errors import ConfigError
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fsjax.auto import discoveries
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.covariance import estimated_covariance, graph_covariance, shrunk_covariance
-from fsjax.auto.decoys import knockoffs, permuted
+from fsjax.auto.decoys import knockoff_model, permuted
 from fsjax.auto.discoveries import (
     decoy_model,
     decoy_statistic,
@@ -31,7 +31,7 @@ def neighbours(rng: np.random.Generator, rows: int, columns: int, correlation: f
 
 def test_knockoffs_swap_with_their_columns():
     X = neighbours(np.random.default_rng(0), 4000, 6, 0.7)
-    copy = knockoffs(X, np.random.default_rng(1))
+    copy = knockoff_model(X)(np.random.default_rng(1))
     # Knockoffs: correlated with each other, and with the other columns, as the columns are ...
     real = np.corrcoef(X.T)
     both = np.corrcoef(np.hstack([X, copy]).T)
@@ -46,7 +46,7 @@ def test_knockoffs_swap_with_their_columns():
 def test_knockoffs_of_many_columns_keep_the_correlations_with_neighbours():
     # Ledoit and Wolf's estimate leaves 0.46 of 0.6 here.
     X = neighbours(np.random.default_rng(0), 300, 150, 0.6)
-    copy = knockoffs(X, np.random.default_rng(1))
+    copy = knockoff_model(X)(np.random.default_rng(1))
     both = np.corrcoef(np.hstack([X, copy]).T)
     column = np.arange(149)
     assert both[150 + column, column + 1].mean() == pytest.approx(0.6, abs=0.04)
@@ -76,7 +76,7 @@ def test_columns_with_common_factors_have_a_shrunk_covariance():
 def test_constant_and_equal_columns_have_knockoffs():
     X = np.random.default_rng(0).normal(size=(60, 4))
     X[:, 1], X[:, 2] = X[:, 0], 3.0
-    copy = knockoffs(X, np.random.default_rng(1))
+    copy = knockoff_model(X)(np.random.default_rng(1))
     assert np.isfinite(copy).all()
     np.testing.assert_array_equal(copy[:, 2], 3.0)
 
@@ -84,7 +84,7 @@ def test_constant_and_equal_columns_have_knockoffs():
 def test_knockoffs_keep_the_values_of_each_column():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.exp(rng.normal(size=300)), rng.integers(0, 30, 300)])
-    copy = knockoffs(X, rng)
+    copy = knockoff_model(X)(rng)
     for column in range(2):
         assert set(copy[:, column]) <= set(X[:, column])
     np.testing.assert_allclose(np.median(copy, axis=0), np.median(X, axis=0), rtol=0.25)
@@ -95,7 +95,7 @@ def test_wide_tables_have_knockoffs_from_common_factors(monkeypatch):
     rng = np.random.default_rng(0)
     common = rng.normal(size=(500, 1))
     X = common + 0.7 * rng.normal(size=(500, 40))
-    copy = knockoffs(X, rng)
+    copy = knockoff_model(X)(rng)
     across = np.corrcoef(np.hstack([X, copy]).T)[:40, 40:]
     real = np.corrcoef(X.T)[~np.eye(40, dtype=bool)].mean()
     assert abs(across[~np.eye(40, dtype=bool)].mean() - real) < 0.06
@@ -202,7 +202,7 @@ def test_useless_neighbours_of_useful_columns_win_half_of_the_time():
         X = neighbours(rng, 300, 150, 0.6)
         true = np.arange(5, 150, 15)
         y = X[:, true] @ rng.choice([-0.4, 0.4], 10) + rng.standard_normal(300)
-        both = np.hstack([X, knockoffs(X, rng)])
+        both = np.hstack([X, knockoff_model(X)(rng)])
         scores = np.abs(np.corrcoef(both.T, y)[-1, :-1])
         beside = np.concatenate([true - 1, true + 1])
         wins.append(np.mean(scores[beside] > scores[150 + beside]))

@@ -8,11 +8,11 @@ from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics import roc_auc_score
 
-from fsjax.auto import effects, partial_dependence
+from fsjax.auto import effects
 from fsjax.auto.columns import design
 from fsjax.auto.rankers import martingale_residuals
 from fsjax.auto.sparse_columns import sparse_design
-from fsjax.auto.univariate_tests import column_tests, q_values, unit_p_values
+from fsjax.auto.univariate_tests import column_tests, unit_p_values
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +82,8 @@ def test_times_are_tested_by_their_martingale_residuals(numbers):
     assert column_tests(numbers, y, "survival").p_values[0] == pytest.approx(expected.pvalue)
 
 
-def test_q_values_and_units():
+def test_p_values_of_units():
     p_values = np.array([0.04, 0.001, 0.5, 0.02])
-    np.testing.assert_allclose(q_values(p_values), [4 / 75, 0.004, 0.5, 0.04])
     units = unit_p_values(p_values, np.array([0, 0, 1, 2]))
     np.testing.assert_allclose(units, [0.002, 0.5, 0.02])
     assert unit_p_values(np.array([0.9, 0.8]), np.array([0, 0])).tolist() == [1.0]
@@ -184,14 +183,14 @@ def test_a_curve_follows_the_column_that_matters():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3))
     y = np.sign(X[:, 0]) + 0.1 * rng.normal(size=500)
-    curve, flat = partial_dependence.curves(X, y, [0, 2])
-    assert len(curve.values) == partial_dependence.POINTS
+    curve, flat = effects.partial_dependence_curves(X, y, [0, 2])
+    assert len(curve.values) == effects._POINTS
     np.testing.assert_allclose(curve.predictions[[0, -1]], [-1, 1], atol=0.2)
     assert np.ptp(flat.predictions) < 0.2
     # Nearly all values of a column of counts are 0.
     X[:, 1] = 0.0
     X[:3, 1] = 5.0
-    assert partial_dependence.curves(X, y, [1])[0].values.tolist() == [0.0, 5.0]
+    assert effects.partial_dependence_curves(X, y, [1])[0].values.tolist() == [0.0, 5.0]
 
 
 def test_likeness_is_the_rank_correlation():

@@ -7,7 +7,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
-from fsjax.auto.judge import Judge, choose_judge, fitted, judged, judges_of, own_judge
+from fsjax.auto.judge import Judge, choose_judge, fitted, judged, judges_of, requested_judge
 from fsjax.auto.rankers.parts import Part
 from fsjax.auto.scoring import METRICS, choose_metric, metric_named
 from fsjax.errors import ConfigError
@@ -87,14 +87,14 @@ def test_a_judge_and_a_metric_of_ones_own():
     forest = RandomForestClassifier(20, random_state=0)
     metric = choose_metric("balanced_accuracy", "classification", y)
     ours = judged(
-        own_judge(forest, "classification"), metric, "classification", train, test, columns
+        requested_judge(forest, "classification"), metric, "classification", train, test, columns
     )
     predictions = forest.fit(train.X, train.y).predict(test.X)
     assert ours == pytest.approx(balanced_accuracy_score(test.y, predictions))
     assert metric.chance(train.y, test.y) == 0.5
     assert metric_named("balanced_accuracy", "classification").show(0.51234) == "0.512"
-    assert own_judge("linear", "counts").words == "Poisson regression"
-    assert own_judge(None, "counts") is None
+    assert requested_judge("linear", "counts").words == "Poisson regression"
+    assert requested_judge(None, "counts") is None
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_judge_and_a_metric_of_ones_own():
 )
 def test_judges_that_do_not_suit(judge, task, message):
     with pytest.raises(ConfigError, match=message):
-        own_judge(judge, task)
+        requested_judge(judge, task)
 
 
 class Recorder(BaseEstimator):

@@ -1,6 +1,6 @@
 """Methods of the library inside ``fsjax select``: trainings, screening, scaling, contenders.
 
-Covers ``fsjax.auto.network_training``.
+Covers ``fsjax.auto.library`` and ``fsjax.auto.network_contenders``.
 """
 
 import numpy as np
@@ -8,9 +8,9 @@ import pytest
 
 from fsjax.auto import library
 from fsjax.auto.columns import design_of_array
-from fsjax.auto.contenders import contenders, expected_seconds
+from fsjax.auto.folds import Fold, parts
 from fsjax.auto.library import screened_columns, stratified_rows
-from fsjax.auto.preparation import Fold, parts
+from fsjax.auto.network_contenders import contenders, expected_seconds
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.tables.dataset import Dataset
 
@@ -66,13 +66,6 @@ def test_networks_find_columns_that_matter_only_together():
         assert sum(set(ranking.order[2]) == {1, 4} for ranking in rankings) >= 2
 
 
-def test_less_effort_trains_fewer_steps(trainings):
-    library.rank_folds(
-        "binmask", [planted_part(60, 6)], "classification", np.arange(6), (2,), 0, 0.1
-    )
-    assert trainings[0][1]["num_epochs"] == 150
-
-
 def test_a_method_sees_its_registered_scaling_of_the_raw_values(trainings):
     rng = np.random.default_rng(0)
     table = rng.normal(size=(40, 5)) * [1.0, 2.0, 3.0, 4.0, 50.0]
@@ -115,15 +108,14 @@ def test_drawn_rows_keep_every_class_in_proportion():
 
 
 def test_contenders_suit_the_shape_of_the_table():
-    assert contenders(100, 5000, "classification", False)[:3] == ("binmask", "ip_cae", "entryprune")
-    assert contenders(178, 13, "classification", False)[0] == "icap"
+    assert contenders(100, 5000, "classification")[:3] == ("binmask", "ip_cae", "entryprune")
+    assert contenders(178, 13, "classification")[0] == "icap"
     # ICAP and L1_L21 know classes only.
-    assert not {"icap", "l1_l21"} & set(contenders(178, 13, "regression", True))
+    assert not {"icap", "l1_l21"} & set(contenders(178, 13, "regression"))
 
 
 def test_expected_seconds_grow_with_the_work():
     usual = expected_seconds("binmask", 140, 1000)
-    assert expected_seconds("binmask", 140, 1000, effort=0.2) < usual
     assert expected_seconds("binmask", 140, 1000, folds=1) < usual
     assert expected_seconds("binmask", 140, 1000, kept=True) < usual
     # Screening and the draw of rows bound the work.

@@ -2,7 +2,7 @@
 
 Covers ``fsjax.auto.rankers.costs``, ``fsjax.auto.rankers.elimination``,
 ``fsjax.auto.rankers.filters``, ``fsjax.auto.rankers.greedy``,
-``fsjax.auto.rankers.ranking``, ``fsjax.auto.rankers.target_columns``, ``fsjax.auto.rankers.trees``.
+``fsjax.auto.rankers.ranking``, ``fsjax.auto.rankers.parts``, ``fsjax.auto.rankers.trees``.
 """
 
 import numpy as np
@@ -22,9 +22,8 @@ from fsjax.auto.rankers import (
     targets,
     univariate,
 )
-from fsjax.auto.rankers.bounded import fewer_columns, fewer_rows
 from fsjax.auto.rankers.lasso import _path, _wide_path
-from fsjax.auto.rankers.parts import Part, standardise
+from fsjax.auto.rankers.parts import Part, fewer_columns, fewer_rows, standardise
 
 SELECTORS = [name for name in SIMPLE if name != "random"]
 TASKS = ("classification", "regression", "multilabel", "counts", "survival")

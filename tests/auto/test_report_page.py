@@ -1,6 +1,6 @@
 """The report of ``fsjax select``: verdict first, charts of both colour schemes, safe files.
 
-Covers ``fsjax.auto.answer_tables``, ``fsjax.auto.statements``, ``fsjax.report.html``.
+Covers ``fsjax.auto.answer``, ``fsjax.auto.statements``, ``fsjax.report.html``.
 """
 
 import dataclasses
@@ -15,10 +15,9 @@ import pytest
 
 from fsjax.auto.column_table import columns_section
 from fsjax.auto.columns import Note
-from fsjax.auto.heatmaps import MAX_CLASSES, confusion_table, likeness_heatmap
-from fsjax.auto.partial_dependence import Curve
+from fsjax.auto.effects import Curve
 from fsjax.auto.pictures import plot_decoys
-from fsjax.auto.report import page
+from fsjax.auto.report import MAX_CLASSES, confusion_table, likeness_heatmap, page
 from fsjax.auto.scoring import METRICS, metric_named
 from fsjax.auto.selection import Selection, csv_of
 from fsjax.report import style

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from fsjax.auto.row_permutations import permutations
+from fsjax.auto.folds import permutations
 from fsjax.errors import ConfigError
 
 

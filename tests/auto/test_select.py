@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
 
 import fsjax
-from fsjax.auto import answer, compete, library, stability
+from fsjax.auto import answer, compete, discoveries, library, stability
 from fsjax.auto.rankers import martingale_residuals
 from fsjax.auto.rankers.parts import Part
 from fsjax.errors import ConfigError, DataError
@@ -261,9 +261,9 @@ def test_a_short_time_gives_a_short_answer(monkeypatch):
     frame, y = table()
     real = compete.Contest._fold
 
-    def slow(self, name, number, place):
-        piece = real(self, name, number, place)
-        if name == "univariate" and place == 1:
+    def slow(self, name, fold):
+        piece = real(self, name, fold)
+        if name == "univariate" and fold == (0, 1):
             self.clock.stop()
         return piece
 
@@ -461,13 +461,18 @@ def test_the_judge_is_told_and_may_be_chosen():
 
 def test_the_decoys_and_the_halves_differ_from_draw_to_draw(monkeypatch):
     drawn = []
-    real = stability.rank
+    real, standardise = stability.rank, discoveries.standardise
 
     def watched(problem, name, part, *args):
         drawn.append((part.X.shape, part.X.tobytes()))
         return real(problem, name, part, *args)
 
+    def standardised(X):
+        drawn.append((X.shape, X.tobytes()))
+        return standardise(X)
+
     monkeypatch.setattr(stability, "rank", watched)
+    monkeypatch.setattr(discoveries, "standardise", standardised)
     frame, y = table()
     fsjax.select(frame, y, methods=QUICK, budget=None)
     assert len(set(drawn)) == len(drawn) > 20

@@ -18,8 +18,8 @@ import fsjax
 from fsjax.auto import compete, judge, library, rankers
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.discoveries import decoy_model
+from fsjax.auto.folds import Fold, parts
 from fsjax.auto.leaks import alike, leaks
-from fsjax.auto.preparation import Fold, parts
 from fsjax.auto.rankers import lasso
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.scoring import METRICS, OF_TASK

@@ -1,6 +1,6 @@
 """Numbers, dates and durations as people write them, codes for missing values, tiny variation.
 
-Covers ``fsjax.auto.missing_value_codes``, ``fsjax.readers.written_dates``,
+Covers ``fsjax.auto.columns``, ``fsjax.readers.written_dates``,
 ``fsjax.readers.written_numbers``.
 """
 

@@ -1,6 +1,6 @@
 """Test metrics against formulas and scikit-learn's definitions.
 
-Covers ``fsjax.evaluation.embedded``.
+Covers ``fsjax.evaluation.protocols``.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 
 import ml_collections
 
-from experiments.launch.sweep_cells import Grid, fit_cell
+from experiments.launch.sweep import Grid, fit_cell
 from fsjax.errors import ConfigError
 
 

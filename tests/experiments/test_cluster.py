@@ -22,7 +22,7 @@ from launcher import ROOT, launch_here
 import fsjax
 from experiments import cluster
 from experiments.cluster import Cell, CellsFailedError, Cluster, check_address, connected, gathered
-from experiments.launch.sweep_cells import cells_of, fitted, plan_of
+from experiments.launch.sweep import cells_of, fitted, plan_of
 from fsjax.data import load
 from fsjax.errors import ConfigError, DataError
 

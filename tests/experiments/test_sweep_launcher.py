@@ -13,7 +13,7 @@ from quick_configs import quick
 from synthetic_result import make_result
 
 from experiments.launch import experiment as launch
-from experiments.launch import sweep_cells
+from experiments.launch import sweep
 from fsjax import Sweep
 from fsjax.data import load
 
@@ -65,7 +65,7 @@ def test_protocols_judge_each_setting_with_its_own_options(monkeypatch: pytest.M
     without = Sweep(("learning_rate",), ({"learning_rate": 0.1},), (make_result(),))
     for trained in (swept, without):
         planned = SimpleNamespace(fit=lambda trained=trained: trained)
-        sweep_cells.fitted(planned, load("digits"), config)
+        sweep.fitted(planned, load("digits"), config)
     expected = (*settings, {"noise_std": 0.5, "scaling": "paper"})
     for options, setting in zip(calls, expected, strict=True):
         assert options == {"retrain": config.evaluation.retrain, "sample_rows": 77, **setting}

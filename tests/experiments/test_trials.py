@@ -9,15 +9,14 @@ from scipy import stats
 from experiments.artifacts.figures.accuracy import plot_accuracy
 from experiments.artifacts.figures.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
 from experiments.artifacts.statistics.trials import mean_interval, means_by
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import DataError
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.95])
 @pytest.mark.parametrize("trials", [2, 8, 30])
-def test_interval_is_that_of_scipy(trials, confidence):
+def test_interval_is_that_of_scipy(trials):
     values = np.random.default_rng(trials).normal(90, 3, trials)
-    mean, half = mean_interval(values, confidence)
-    low, high = stats.t.interval(confidence, trials - 1, values.mean(), stats.sem(values))
+    mean, half = mean_interval(values)
+    low, high = stats.t.interval(0.95, trials - 1, values.mean(), stats.sem(values))
     np.testing.assert_allclose([mean, mean - half, mean + half], [values.mean(), low, high])
 
 
@@ -27,12 +26,6 @@ def test_interval_of_few_trials():
     np.testing.assert_equal(mean_interval([]), (np.nan, np.nan))
     assert mean_interval([1.0, np.nan, 3.0]) == mean_interval(iter([1.0, 3.0]))
     assert mean_interval([2.0, 2.0, 2.0]) == (2.0, 0.0)
-
-
-@pytest.mark.parametrize("confidence", [0.0, 1.0, 95, np.nan])
-def test_interval_needs_a_share(confidence):
-    with pytest.raises(ConfigError, match="confidence="):
-        mean_interval([1.0, 2.0], confidence)
 
 
 @pytest.mark.parametrize("plot", [plot_accuracy, plot_accuracy_sparsity, plot_layer_sparsity])

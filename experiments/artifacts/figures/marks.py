@@ -124,16 +124,16 @@ def apart(values: Iterable[float], span: float, least: float) -> list[float]:
     return sorted(spaced)
 
 
-def short_number(value: float, digits: int = 2) -> str:
+def short_number(value: float) -> str:
     """Formats a number in few characters: ``0.1``, ``50``, ``8.2e-4``."""
     if not np.isfinite(value):
         return "-"
     if value == 0 or 0.01 <= abs(value) < 1e4:
-        return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:.0f}"
-    return scientific(value, digits)
+        return f"{value:.2g}" if abs(value) < 100 else f"{value:.0f}"
+    return scientific(value)
 
 
-def scientific(value: float, digits: int = 2) -> str:
+def scientific(value: float) -> str:
     """Formats a number in scientific notation: ``8.2e-4``, ``1e-3``, ``0``."""
-    text = np.format_float_scientific(value, digits - 1, unique=False, trim="-", exp_digits=1)
+    text = np.format_float_scientific(value, 1, unique=False, trim="-", exp_digits=1)
     return text.replace(".e", "e").replace("e+", "e") if value else "0"

@@ -21,7 +21,6 @@ def plot_ranks(ranks: Ranks, ours: Collection[str]) -> Figure:
     """Draws mean ranks on an axis, best at the left; bars join methods that do not differ.
 
     Args:
-      ranks: of the methods.
       ours: names of the methods that are drawn in colour; the others are grey.
     """
     names, values = list(ranks.mean.index), ranks.mean.to_numpy()

@@ -103,7 +103,6 @@ def significance_table(samples: Mapping[str, Sequence[float | None]], metric: st
 
     Args:
       samples: by method, one value of the metric for each seed; ``None`` if it is not finite.
-      metric: its name.
 
     Returns:
       Aligned text without a final line break; columns are labelled with the numbers of the rows.

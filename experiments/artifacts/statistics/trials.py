@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import DataError
 
 #: One row for each trial of each setting.
 Rows: TypeAlias = pd.DataFrame | Sequence[Mapping[str, Any]]
@@ -24,26 +24,20 @@ class Means(NamedTuple):
     halves: np.ndarray
 
 
-def mean_interval(values: Iterable[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Mean over trials and half the width of its confidence interval (Student's t).
+def mean_interval(values: Iterable[float]) -> tuple[float, float]:
+    """Mean over trials and half the width of its 95 % confidence interval (Student's t).
 
     Args:
       values: one for each trial; those that are not finite do not count.
-      confidence: the confidence level, above 0 and below 1.
 
     Returns:
       The mean, NaN if no value is finite, and the half width, NaN for fewer than two values.
-
-    Raises:
-      ConfigError: if the confidence is out of its range.
     """
-    if not 0.0 < confidence < 1.0:
-        raise ConfigError(f"confidence={confidence!r}; choose a number above 0 and below 1")
     array = np.asarray(list(values), np.float64)
     array = array[np.isfinite(array)]
     if array.size < 2:
         return float(array[0]) if array.size else np.nan, np.nan
-    quantile = stats.t.ppf(0.5 + confidence / 2, array.size - 1)
+    quantile = stats.t.ppf(0.975, array.size - 1)
     return float(array.mean()), float(quantile * array.std(ddof=1) / np.sqrt(array.size))
 
 
@@ -53,7 +47,6 @@ def to_table(
     """Copies rows into a table and checks its columns.
 
     Args:
-      rows: the rows.
       names: required columns that stay as they are.
       numbers: required columns that become float64; ``None`` becomes NaN.
       optional: columns of numbers; a missing one is filled with NaN.

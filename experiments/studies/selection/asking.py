@@ -167,7 +167,6 @@ def run_study(
     """Runs the calls that ``NAME.csv`` lacks; writes and prints a table of the present budget.
 
     Args:
-      name: of the study.
       questions: as for :func:`answer_all`.
       page: makes the table, in text, from the rows.
       more: makes further columns of a row.
@@ -196,7 +195,6 @@ def ask(
     """Runs calls, several at a time.
 
     Args:
-      questions: the calls.
       folder: for the reports, each in its own subfolder, which is emptied first.
       parallel: number of calls at a time; with more than one, each has one BLAS thread.
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
+from scipy.stats import wilcoxon
 
 from experiments.artifacts.markdown import as_rows
+from experiments.artifacts.statistics.trials import mean_interval
 from experiments.studies.selection.baselines import SELECTORS
-from experiments.studies.selection.ranks import mean_ranks, paired
 from fsjax.storage.atomic_files import write_text
 
 #: The name of ``fsjax select`` among the selectors.
@@ -16,6 +19,42 @@ OURS = "select"
 
 #: Number of columns that others choose if ``select`` finds nothing.
 NOTHING_K = 10
+
+#: Precision of the scores that are ranked.
+_TOLERANCE = 0.005
+
+
+class Paired(NamedTuple):
+    """Mean difference of paired scores, its 95 % interval, and p of Wilcoxon's signed-rank test."""
+
+    mean: float
+    low: float
+    high: float
+    p_value: float
+
+
+def paired(scores: np.ndarray, others: np.ndarray) -> Paired:
+    """Compares the scores of two selectors on the same tables, ``(T,)`` each.
+
+    The interval is Student's. All but the mean are NaN for one table; p is 1 without differences.
+    """
+    difference = np.asarray(scores, np.float64) - np.asarray(others, np.float64)
+    mean, half = mean_interval(difference)
+    if len(difference) < 2:
+        return Paired(mean, np.nan, np.nan, np.nan)
+    p_value = float(wilcoxon(difference).pvalue) if difference.any() else 1.0
+    return Paired(mean, mean - half, mean + half, p_value)
+
+
+def mean_ranks(scores: pd.DataFrame) -> pd.Series:
+    """Mean rank of each selector over the tables, 1 is best; sorted, best first.
+
+    Args:
+      scores: ``(tables, selectors)``, higher is better, without missing values.
+        Scores that are equal after rounding to multiples of :data:`_TOLERANCE` share a rank.
+    """
+    rounded = (scores / _TOLERANCE).round()
+    return rounded.rank(axis=1, ascending=False).mean().sort_values(kind="stable")
 
 
 def score_table(answers: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:

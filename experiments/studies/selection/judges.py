@@ -48,9 +48,7 @@ def judge(data: Encoded, columns: np.ndarray, name: str, metric: str) -> float:
     """Scores columns on the held-out rows.
 
     Args:
-      data: the table.
       columns: indices; with none, the most frequent class or the mean is predicted.
-      name: of the model.
       metric: ``'accuracy'`` in percent, ``'auc'`` or ``'r2'`` times 100.
     """
     chosen = np.isin(data.units, columns)

@@ -11,9 +11,8 @@ from fsjax.auto.rankers.elimination import rfe
 from fsjax.auto.rankers.filters import random, univariate
 from fsjax.auto.rankers.greedy import forward, mrmr
 from fsjax.auto.rankers.lasso import l1
-from fsjax.auto.rankers.parts import Part
+from fsjax.auto.rankers.parts import Part, martingale_residuals, targets
 from fsjax.auto.rankers.ranking import Ranking, consensus, rank_units
-from fsjax.auto.rankers.target_columns import martingale_residuals, targets
 from fsjax.auto.rankers.trees import forest, shadow
 
 __all__ = [
@@ -44,9 +43,7 @@ class Score(Protocol):
         """Scores of the columns ``(D,)``, larger is better.
 
         Args:
-          part: training rows.
           task: any task but reconstruction.
-          seed: of the random draws.
           effort: in (0, 1], the share of the full work (rows, trees, steps).
         """
 

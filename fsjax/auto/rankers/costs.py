@@ -20,7 +20,6 @@ def expected_seconds(name: str, rows: int, columns: int, outputs: int, effort: f
 
     Args:
       name: of :data:`fsjax.auto.rankers.SIMPLE`.
-      rows, columns: shape of the training rows.
       outputs: classes, or columns of the target.
       effort: in (0, 1].
     """

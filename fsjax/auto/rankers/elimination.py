@@ -8,11 +8,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from fsjax.auto.rankers.bounded import fewer_columns, fewer_rows
 from fsjax.auto.rankers.filters import univariate
-from fsjax.auto.rankers.parts import Part
+from fsjax.auto.rankers.parts import Part, fewer_columns, fewer_rows, standard_targets
 from fsjax.auto.rankers.ranking import scores_of_order
-from fsjax.auto.rankers.target_columns import standard_targets
 from fsjax.tasks import TABLE
 
 #: Most rows and values of the dense table at full effort, and most rows of the support vector

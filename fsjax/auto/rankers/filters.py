@@ -7,10 +7,8 @@ import warnings
 import numpy as np
 from sklearn.feature_selection import f_classif, f_regression
 
-from fsjax.auto.rankers.bounded import fewer_rows
-from fsjax.auto.rankers.parts import Part
+from fsjax.auto.rankers.parts import Part, fewer_rows, targets
 from fsjax.auto.rankers.ranking import LEFT_OUT
-from fsjax.auto.rankers.target_columns import targets
 
 #: Most rows at full effort.
 ROWS = 100_000

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsjax.auto.rankers.bounded import fewer_columns, fewer_rows
 from fsjax.auto.rankers.filters import univariate
-from fsjax.auto.rankers.parts import Part
+from fsjax.auto.rankers.parts import Part, fewer_columns, fewer_rows, standard_targets
 from fsjax.auto.rankers.ranking import LEFT_OUT, scores_of_order
-from fsjax.auto.rankers.target_columns import standard_targets
 
 #: Columns that are added one by one at full effort and at least, most rows, and most values of the
 #: dense table.
@@ -73,7 +71,6 @@ def _forward_pass(X: np.ndarray, Y: np.ndarray, free: np.ndarray, most: int) -> 
       X: ``(n, d)`` standardised.
       Y: ``(n, C)`` standardised.
       free: ``(d,)`` whether a column may be added.
-      most: number of columns.
     """
     residual, cross = Y.copy(), X.T @ Y
     # Squared lengths of the parts of the columns that are orthogonal to those added before.

@@ -8,9 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lasso_path
 
-from fsjax.auto.rankers.bounded import fewer_rows
-from fsjax.auto.rankers.parts import Part
-from fsjax.auto.rankers.target_columns import standard_targets
+from fsjax.auto.rankers.parts import Part, fewer_rows, standard_targets
 from fsjax.tables.base import as_table
 from fsjax.tables.columns import FEW, Columns, by_column
 

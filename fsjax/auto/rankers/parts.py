@@ -1,14 +1,20 @@
-"""Standardised rows, as the rankers take them."""
+"""Rows and targets as the simple selectors take them: standardised, of bounded size, as numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from fsjax.auto.rankers.ranking import LEFT_OUT
 from fsjax.tables.base import as_table
 from fsjax.tables.checks import one_value
-from fsjax.tables.columns import Columns, moments, scaled
+from fsjax.tables.columns import Columns, densify, moments, scaled
+from fsjax.tasks import TABLE
+
+#: At least this many rows and columns are kept, however small the effort.
+_LEAST_ROWS, _LEAST_COLUMNS = 200, 50
 
 
 class Part(NamedTuple):
@@ -45,3 +51,96 @@ def standardise(rows: Columns, *others: Columns) -> tuple[Columns, ...]:
     scale = deviation * reach
     scale = np.where(constant | (scale == 0), np.inf, scale)
     return tuple(scaled(part, centre, scale) for part in (rows, *others))
+
+
+class DensePart(NamedTuple):
+    """A dense table of bounded size.
+
+    Attributes:
+      X: ``(n, d)`` float64, mean 0 and deviation 1.
+      y: ``(n,)`` or ``(n, C)``.
+      columns: ``(d,)`` numbers of these columns in the whole table.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    columns: np.ndarray
+
+
+def fewer_rows(part: Part, task: str, most: int, seed: int) -> Part:
+    """At most ``most`` rows (but never under 200), standardised again; classes in proportion."""
+    most = max(_LEAST_ROWS, most)
+    rows = len(part.y)
+    if rows <= most:
+        return part
+    strata = TABLE[task].strata(part.y)
+    shuffled = np.random.default_rng(seed).permutation(rows)
+    if strata is not None:
+        # Evenly spaced rows of a table sorted by class keep the proportions of the classes.
+        shuffled = shuffled[np.argsort(strata[shuffled], kind="stable")]
+    kept = np.sort(shuffled[np.linspace(0, rows - 1, most).astype(int)])
+    return Part(standardise(part.X[kept])[0], part.y[kept])
+
+
+def fewer_columns(part: Part, relevance: np.ndarray, most: int) -> DensePart:
+    """The most relevant columns as a dense table, at most ``most`` of them (but never under 50).
+
+    Args:
+      part: rows, already of bounded number.
+      relevance: ``(D,)``; columns with :data:`LEFT_OUT` are left out.
+    """
+    ordered = np.argsort(-relevance, kind="stable")[: max(_LEAST_COLUMNS, most)]
+    columns = np.sort(ordered[relevance[ordered] > LEFT_OUT])
+    X = part.X
+    if as_table(X).sparse:
+        X = standardise(densify(X[:, columns]))[0]
+    elif len(columns) < X.shape[1]:
+        X = X[:, columns]
+    return DensePart(X, part.y, columns)
+
+
+def targets(y: np.ndarray, task: str, split: bool) -> Sequence[np.ndarray]:
+    """The target as a list of columns of numbers, classes as they are or ``split`` into indicators.
+
+    Counts become their roots, whose variance does not grow with the mean; time and event become
+    :func:`martingale_residuals`.
+    """
+    if task == "survival":
+        return [martingale_residuals(y)]
+    if task == "counts":
+        y = np.sqrt(y)
+    if task != "classification":
+        return [y] if y.ndim == 1 else list(y.T)
+    if not split:
+        return [y]
+    classes = np.unique(y)
+    if len(classes) == 2:
+        return [(y == classes[1]).astype(np.float64)]
+    return [(y == label).astype(np.float64) for label in classes]
+
+
+def standard_targets(y: np.ndarray, task: str) -> np.ndarray:
+    """``(N, C)`` columns of numbers, classes as indicators, with mean 0 and deviation 1.
+
+    Constant columns are left out, so that C is 0 for a target of one value.
+    """
+    columns = np.stack(targets(y, task, split=True), axis=-1).astype(np.float64)
+    deviation = columns.std(axis=0)
+    varies = deviation > 1e-12 * np.abs(columns).max(axis=0, initial=0.0)
+    columns = columns[:, varies]
+    return (columns - columns.mean(axis=0)) / deviation[varies]
+
+
+def martingale_residuals(y: np.ndarray) -> np.ndarray:
+    """Martingale residuals ``(N,)`` of the model without columns, larger for earlier events.
+
+    The event minus the cumulative hazard (Nelson and Aalen) at its time, which is the number of
+    events beyond those expected (Therneau, Grambsch and Fleming 1990).
+
+    Args:
+      y: ``(N, 2)`` time and event.
+    """
+    times, place = np.unique(y[:, 0], return_inverse=True)
+    events = np.bincount(place, weights=y[:, 1], minlength=len(times))
+    at_risk = np.cumsum(np.bincount(place, minlength=len(times))[::-1])[::-1]
+    return y[:, 1] - np.cumsum(events / at_risk)[place]

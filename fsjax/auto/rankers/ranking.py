@@ -34,7 +34,6 @@ def rank_units(scores: np.ndarray, groups: np.ndarray, sizes: Sequence[int]) -> 
     Args:
       scores: ``(D,)`` of the columns, larger is better.
       groups: ``(D,)`` the unit of each column, from 0 to G - 1.
-      sizes: numbers of units to select.
     """
     units = np.full(int(groups.max()) + 1, LEFT_OUT)
     np.maximum.at(units, groups, scores)
@@ -67,7 +66,6 @@ def consensus(
     Args:
       orders: distinct units of each ranking, best first; not all units need to be in a ranking.
       num_units: G, the number of units; those in no ranking score 0 and come last.
-      sizes: numbers of units to select.
     """
     scores = np.zeros(num_units)
     for order in orders:

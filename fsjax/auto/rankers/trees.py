@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-from fsjax.auto.rankers.bounded import fewer_columns, fewer_rows
 from fsjax.auto.rankers.filters import univariate
-from fsjax.auto.rankers.parts import Part
-from fsjax.auto.rankers.target_columns import targets
+from fsjax.auto.rankers.parts import Part, fewer_columns, fewer_rows, targets
 from fsjax.tables.base import as_table
 from fsjax.tables.columns import Columns, by_column
 

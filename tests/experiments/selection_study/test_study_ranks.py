@@ -6,8 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.studies.selection.held_out_pages import rank_rows, score_table, summary
-from experiments.studies.selection.ranks import mean_ranks, paired
+from experiments.studies.selection.held_out_pages import (
+    mean_ranks,
+    paired,
+    rank_rows,
+    score_table,
+    summary,
+)
 
 
 def test_best_selector_ranks_first_and_ties_share() -> None:

@@ -14,7 +14,7 @@ from experiments.studies.selection.baselines import SELECTORS
 from experiments.studies.selection.encoding import Encoded, encode
 from experiments.studies.selection.fdr import false_share, questions
 from experiments.studies.selection.judges import chance, judge
-from experiments.studies.selection.permutation import auc, permutation_test
+from experiments.studies.selection.noise import auc, permutation_test
 from experiments.studies.selection.tables import Table, flags_of, load, split, take, write
 from fsjax.errors import DataError
 

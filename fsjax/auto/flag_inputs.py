@@ -1,17 +1,22 @@
-"""The order of the rows in time, and groups of rows, from a column of the table."""
+"""What the flags ``--order``, ``--groups`` and ``--costs`` of ``fsjax select`` name."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_timedelta64_dtype
 
-from fsjax.errors import DataError
+from fsjax.errors import ConfigError, DataError
+from fsjax.readers.text import USUAL_SEPARATOR, open_text
 from fsjax.readers.written_dates import read_dates, read_durations
 from fsjax.readers.written_numbers import read_numbers
 from fsjax.tables.checks import holds_numbers
+
+#: Columns of a file of costs.
+HEADER = ["column", "cost"]
 
 
 class RowOrder(NamedTuple):
@@ -30,7 +35,6 @@ def row_order(name: str, column: pd.Series) -> RowOrder:
     """The rows in order of their times: numbers, dates or durations, also written as text.
 
     Args:
-      name: of the column, for messages.
       column: ``(N,)``.
 
     Raises:
@@ -52,7 +56,6 @@ def row_groups(name: str, column: pd.Series) -> np.ndarray:
     """``(N,)`` the number of each row's group.
 
     Args:
-      name: of the column, for messages.
       column: ``(N,)`` labels of any kind.
 
     Raises:
@@ -60,6 +63,35 @@ def row_groups(name: str, column: pd.Series) -> np.ndarray:
     """
     _check_complete(name, column, "groups", "rows without a label would become one group")
     return pd.factorize(column)[0]
+
+
+def read_costs(path: str | Path) -> dict[str, float]:
+    """The cost of each column that a file names.
+
+    Raises:
+      ConfigError: if the file cannot be read, has other columns, names a column twice, or has a
+        cost that is not a number above 0.
+    """
+    path = Path(path).expanduser()
+    try:
+        with path.open("rb") as file:
+            table = open_text(file, USUAL_SEPARATOR.get(path.suffix.lower(), ","))
+            frame = table.frame(file)
+    except OSError as error:
+        raise ConfigError(f"costs: {path} cannot be read: {error.strerror}") from None
+    except DataError as error:
+        raise ConfigError(f"costs: {path}: {error}") from None
+    if list(frame.columns) != HEADER:
+        raise ConfigError(
+            f"costs: {path} has the columns {list(frame.columns)}; give two, called column and cost"
+        )
+    names = frame["column"].astype(str)
+    if names.duplicated().any():
+        raise ConfigError(f"costs: {path} names {names[names.duplicated()].iloc[0]!r} twice")
+    costs = frame["cost"].to_numpy(np.float64) if holds_numbers(frame["cost"]) else None
+    if costs is None or not (np.isfinite(costs) & (costs > 0)).all():
+        raise ConfigError(f"costs: {path} has a cost that is not a number above 0; correct it")
+    return dict(zip(names.tolist(), costs.tolist(), strict=True))
 
 
 def _read_times(name: str, texts: pd.Series) -> tuple[pd.Series, str]:

@@ -1,4 +1,4 @@
-"""Settings with which each network of the library trains inside ``fsjax select``.
+"""Networks of the library inside ``fsjax select``: which compete, their settings and their costs.
 
 One training has to rank all columns within seconds, so the settings differ from the published
 defaults: no search for a penalty that keeps exactly K columns, one ranking for all numbers of
@@ -21,8 +21,9 @@ import numpy as np
 from scipy.special import softmax
 
 from fsjax.engine.result import FitResult
+from fsjax.methods import METHODS
 from fsjax.methods.shared.network import FIRST_LAYER
-from fsjax.registry import Registration
+from fsjax.registry import Registration, about_of, get_method
 from fsjax.tasks import TABLE
 
 #: Tables of at most so many rows are one batch; larger ones are split into batches of this size.
@@ -34,6 +35,23 @@ MOST_SELECTED = 50
 #: Share of the rows that validates, if any do.
 VALIDATION = 0.1
 
+#: Methods, most promising first; docs/selecting.md has the measurements behind the orders.
+_ORDER_WIDE = ("binmask", "ip_cae", "entryprune", "lassonet", "icap", "l1_l21", "stg", "deep_lasso")
+_ORDER_NARROW = (
+    "icap",
+    "l1_l21",
+    "lassonet",
+    "binmask",
+    "deep_lasso",
+    "entryprune",
+    "ip_cae",
+    "stg",
+)
+
+#: The most columns that a network trains on. On arcene and ALLAML networks selected better from the
+#: best 1,000 columns than from all, at a fifth of the cost (docs/selecting.md).
+MOST_COLUMNS = 1000
+
 #: The most rows that a method trains on; a sample is drawn from more.
 MOST_ROWS = 4000
 
@@ -43,7 +61,7 @@ class Training(NamedTuple):
 
     Attributes:
       settings: arguments of the method's builder.
-      steps: optimiser steps at full effort.
+      steps: optimiser steps.
       most_rows: the most rows that take part.
       validates_from: number of rows from which a tenth of them validates and decides which epoch is
         kept; with fewer, or if None, all rows train and the last epoch is kept.
@@ -136,28 +154,110 @@ def validation_share(training: Training | None, rows: int) -> float:
 
 
 def fit_options(
-    facts: Registration, training: Training | None, rows: int, task: str, effort: float
+    facts: Registration, training: Training | None, rows: int, task: str
 ) -> dict[str, Any]:
     """Options of :func:`fsjax.fit` for a training.
 
     Args:
-      facts: registration of the method.
-      training: from :func:`training_of`.
       rows: number of rows that train or validate.
-      task: the task.
-      effort: share of the optimiser steps, in (0, 1].
     """
     coupled = TABLE[task].coupled
     if training is None:
-        epochs = max(1, round(facts.num_epochs * effort))
         size = "auto" if coupled else facts.batch_size
-        return {"num_epochs": epochs, "batch_size": size, **facts.training}
-    steps = max(1, round(training.steps * effort))
+        return {"num_epochs": facts.num_epochs, "batch_size": size, **facts.training}
     one_batch = training.whole or coupled or rows <= BATCH_ROWS
     steps_per_epoch = 1 if one_batch else math.ceil(rows / BATCH_ROWS)
     return {
-        "num_epochs": math.ceil(steps / steps_per_epoch),
+        "num_epochs": math.ceil(training.steps / steps_per_epoch),
         "batch_size": "auto" if coupled else None if one_batch else BATCH_ROWS,
         "shuffle": not one_batch,
         "best_by": "loss" if validation_share(training, rows) else "last",
     }
+
+
+def fits_task(name: str, task: str) -> bool:
+    """Whether a method of the library can select columns for a task."""
+    return bool(
+        {task, "reconstruction"}.intersection(about_of(get_method(name).registration).tasks)
+    )
+
+
+def contenders(rows: int, columns: int, task: str) -> tuple[str, ...]:
+    """Names of the methods that compete on a table, the most promising first.
+
+    Dense and sparse tables have the same ones: networks train on the columns that screening keeps,
+    made dense.
+
+    Args:
+      task: the task; methods that do not support it are left out.
+    """
+    names = _ORDER_WIDE if columns > rows else _ORDER_NARROW
+    return tuple(name for name in names if fits_task(name, task))
+
+
+class Cost(NamedTuple):
+    """CPU seconds of a method, measured on one core of a server CPU of 2023 (AVX-512).
+
+    Attributes:
+      program: to compile and load the programs of the first training.
+      kept_program: to load them from the compilation cache.
+      step: per optimiser step, without matrix products.
+      cell: per step and cell (row of the batch times column).
+      column: per step and column.
+      steps: usual number of steps, if the training ends by itself.
+    """
+
+    program: float
+    kept_program: float
+    step: float
+    cell: float
+    column: float = 0.0
+    steps: int | None = None
+
+
+#: Filters take one step, over all cells.
+COSTS: Mapping[str, Cost] = MappingProxyType(
+    {
+        "icap": Cost(0.2, 0.2, 1e-3, 8e-7, column=2.5e-4, steps=1),
+        "l1_l21": Cost(0.2, 0.15, 4e-3, 1.5e-7, steps=1),
+        "binmask": Cost(1.4, 0.5, 1.8e-4, 3e-9),
+        "ip_cae": Cost(1.7, 0.6, 1.1e-4, 1.5e-9, column=1.6e-6),
+        "entryprune": Cost(2.5, 0.6, 1.4e-4, 8e-9),
+        "lassonet": Cost(2.5, 0.6, 3e-5, 3e-9, steps=1000),
+        "deep_lasso": Cost(1.8, 0.6, 3.4e-4, 2e-8),
+        "stg": Cost(1.3, 0.5, 1.6e-4, 4e-9),
+    }
+)
+
+#: For methods that were not measured: the highest costs and the most steps of those that were.
+_MANY_STEPS = 3000
+_UNKNOWN = Cost(4.0, 1.5, 1e-3, 2.1e-8, steps=_MANY_STEPS)
+
+
+def expected_seconds(
+    name: str,
+    rows: int,
+    columns: int,
+    folds: int = 5,
+    kept: bool = False,
+) -> float:
+    """Expected CPU seconds of :func:`fsjax.auto.library.rank_folds`.
+
+    Args:
+      name: of a method; one that was not measured counts as slow.
+      kept: whether the programs are in the compilation cache, or already in this process.
+
+    Returns:
+      Seconds on the machine of :data:`COSTS`; multiply by the pace of another one.
+    """
+    cost = COSTS.get(name, _UNKNOWN)
+    facts = METHODS[name].registration if name in METHODS else None
+    training = None if facts is None else training_of(facts, rows, columns)
+    seen_columns, seen_rows = min(columns, MOST_COLUMNS), min(rows, MOST_ROWS)
+    steps = cost.steps or (_MANY_STEPS if training is None else training.steps)
+    if training is not None:
+        seen_rows = min(rows, training.most_rows)
+        if not training.whole and seen_rows > BATCH_ROWS:
+            seen_rows = BATCH_ROWS
+    step = cost.step + cost.cell * seen_rows * seen_columns + cost.column * seen_columns
+    return (cost.kept_program if kept else cost.program) + folds * steps * step
