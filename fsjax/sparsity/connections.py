@@ -19,8 +19,15 @@ from jax.experimental.sparse import BCSR
 #: Smallest batch for which JAX's CSR product (Eigen on CPUs) is faster than a scatter.
 CSR_BATCH = 8
 
-#: Connections whose products are computed at once, so that these stay in the cache.
-_PIECE = 256
+#: Largest number of products of activations that are computed at once, so that they stay in the
+#: cache.
+_PRODUCTS = 2**16
+
+#: The connections of a piece are a multiple of this: then their sums do not depend on its size.
+_MULTIPLE = 32
+
+#: Most connections that are computed at once whatever the batch.
+_FEW = 256
 
 #: Largest number of products of weights and activations that a scatter holds in memory.
 _HELD = 2**24
@@ -164,11 +171,13 @@ def products(x: Array, y: Array, rows: Array, columns: Array) -> Array:
         return sum(parts, jnp.zeros(rows.shape, x.dtype))
     # The sum over the batch is a product with ones: several times faster on CPUs.
     ones = jnp.ones(x.shape[1], x.dtype)
-    pieces = -(-rows.size // _PIECE)
-    if pieces < 2:
+    if rows.size <= _FEW:
         return (x[rows] * y[columns]) @ ones
-    fill = (0, pieces * _PIECE - rows.size)
-    places = [jnp.pad(where, fill).reshape(pieces, _PIECE) for where in (rows, columns)]
+    pieces = -(-rows.size * x.shape[1] // _PRODUCTS)
+    size = -(-rows.size // (pieces * _MULTIPLE)) * _MULTIPLE
+    pieces = -(-rows.size // size)
+    fill = (0, pieces * size - rows.size)
+    places = [jnp.pad(where, fill).reshape(pieces, size) for where in (rows, columns)]
     values = jax.lax.map(lambda at: (x[at[0]] * y[at[1]]) @ ones, tuple(places))
     return values.reshape(-1)[: rows.size]
 

@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from fsjax.sparsity import connections as module
-from fsjax.sparsity.connections import Connections, connected, connected_dot, indexed, of_inputs
+from fsjax.sparsity.connections import (
+    Connections,
+    connected,
+    connected_dot,
+    indexed,
+    of_inputs,
+    products,
+)
 
 
 def random_connections(
@@ -45,6 +52,19 @@ def test_products_and_their_gradients(batch: int, wide: bool, monkeypatch) -> No
     chex.assert_trees_all_close(
         to_values, (x @ wish.T)[connections.rows, connections.columns], atol=1e-5
     )
+
+
+def test_products_do_not_depend_on_the_size_of_their_pieces(monkeypatch) -> None:
+    """Three pieces of 128 connections, the last one not full, and one piece."""
+    _, connections = random_connections()
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=(size, 12)).astype(np.float32) for size in connections.shape)
+    rows, columns = connections.rows, connections.columns
+    in_one = jax.jit(lambda x, y: products(x, y, rows, columns))(x, y)
+    monkeypatch.setattr(module, "_PRODUCTS", 120 * 12)
+    in_three = jax.jit(lambda x, y: products(x, y, rows, columns))(x, y)
+    chex.assert_trees_all_equal(in_one, in_three)
+    chex.assert_trees_all_close(in_three, (x @ y.T)[rows, columns], atol=1e-5)
 
 
 def test_vmapped_seeds() -> None:

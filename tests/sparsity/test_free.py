@@ -81,14 +81,21 @@ def test_layers_of_more_positions_than_int32_holds() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), wanted=st.integers(0, COUNT), levels=st.integers(1, 40))
-def test_best_positions_equal_those_of_a_mask(seed: int, wanted: int, levels: int) -> None:
-    """With few levels, most scores are tied."""
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    wanted=st.integers(0, COUNT),
+    levels=st.integers(1, 40),
+    block=st.sampled_from([4 * 9, 6 * 9]),
+)
+def test_best_positions_equal_those_of_a_mask(
+    seed: int, wanted: int, levels: int, block: int
+) -> None:
+    """With few levels, most scores are tied. The larger block holds the whole layer."""
     keys, among = taken(seed)
     scores = np.random.default_rng(seed).integers(0, levels, SHAPE).astype(np.float32) - 3
     free = np.ones(SHAPE, bool)
     free.ravel()[keys[among]] = False
     expected = np.flatnonzero(largest(jnp.asarray(scores), wanted, jnp.asarray(free)))
-    picks = best(scores, (keys,), among, wanted)
+    picks = best(scores, (keys,), among, wanted, block)
     np.testing.assert_array_equal(np.asarray(picks.keys[0])[np.asarray(picks.chosen)], expected)
     assert (np.asarray(picks.keys[0])[wanted:] == LAST).all()
