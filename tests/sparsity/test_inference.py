@@ -20,7 +20,7 @@ from safetensors.numpy import load_file, save_file
 
 from fsjax import sparsity
 from fsjax.errors import ConfigError
-from fsjax.sparsity.inference import kernels
+from fsjax.sparsity.inference import compression, kernels
 from fsjax.sparsity.linear_maps import LinearMap, evaluate, linear_maps
 
 
@@ -112,9 +112,31 @@ def test_every_form_gives_the_dense_product(structure: Any, rows: int) -> None:
     x = jax.random.normal(jax.random.key(2), (rows, 32))
     for name, form in forms.items():
         np.testing.assert_allclose(form.multiply(x), x @ matrix, atol=1e-5, err_msg=name)
+    assert list(forms)[:2] == ["dense", "transposed"]
     assert ({"fan-in", "connections"} <= set(forms)) == (mask.sum(0).max() <= 16)
     assert ("tiles 4x8" in forms) == (structure is not None and "block" in structure.name)
     assert ("shrunk" in forms) == (not mask.any(1).all() or not mask.any(0).all())
+
+
+@pytest.mark.parametrize("outputs", [100, 300, 601])
+@pytest.mark.parametrize("unrolled", [8, 256])
+def test_strips_of_outputs_with_unequal_fan_in(
+    outputs: int, unrolled: int, monkeypatch: Any
+) -> None:
+    """Fan-ins from 0 to 19; several strips, or none that is unrolled."""
+    monkeypatch.setattr(kernels, "_UNROLLED", unrolled)
+    rng = np.random.default_rng(outputs)
+    mask = rng.permuted(np.arange(40)[:, None] < rng.integers(0, 20, outputs), axis=0)
+    matrix = np.where(mask, rng.normal(size=mask.shape), 0).astype(np.float32)
+    form = kernels.kernel_forms(matrix, mask)["fan-in"]
+    widths = [width for _, width in form.strips]
+    assert sum(widths) == outputs and min(widths) >= min(outputs, 64)
+    assert len(widths) == (1 if unrolled == 8 else min(8, outputs // 64))
+    if len(widths) > 1:
+        assert form.weights.size < 0.9 * outputs * mask.sum(0).max()
+    for rows in (1, 5):
+        x = rng.normal(size=(rows, 40)).astype(np.float32)
+        np.testing.assert_allclose(form.multiply(jnp.asarray(x)), x @ matrix, atol=1e-5)
 
 
 @pytest.mark.parametrize("framework", ["flax", "equinox"])
@@ -171,6 +193,22 @@ def test_a_compressed_network_is_exported(monkeypatch: Any) -> None:
     exported = jax.export.export(jax.jit(fast))(x)
     loaded = jax.export.deserialize(exported.serialize())
     np.testing.assert_allclose(loaded.call(x), jnp.tanh(x @ (weight * mask)), atol=1e-4)
+
+
+def test_large_arrays_are_arguments_of_the_program(monkeypatch: Any) -> None:
+    """With arrays on both sides of the bound, and the same outputs as with all built in."""
+    masks = sparsity.static(0.1).initial_masks(jax.random.key(2), PARAMS)
+    expected = MODEL.apply(sparsity.apply_masks(PARAMS, masks), IMAGES)
+    for bound in (0, 200, 2**20):
+        number = iter(range(1000))
+        monkeypatch.setattr(compression, "_milliseconds", lambda *_, n=number: 0.5 ** next(n))
+        monkeypatch.setattr(compression, "_BUILT_IN", bound)
+        fast = sparsity.compress(MODEL.apply, PARAMS, masks, IMAGES)
+        text = jax.jit(fast._call).lower(*fast._arguments, IMAGES).as_text()
+        sizes = [leaf.nbytes for leaf in jax.tree.leaves(fast._arguments)]
+        assert len(sizes) == text.split("->")[0].count("%arg") - 1
+        assert all(size > bound for size in sizes) and (sum(sizes) == fast.nbytes) == (bound == 0)
+        np.testing.assert_allclose(fast(IMAGES), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_networks_without_anything_to_compress() -> None:

@@ -56,6 +56,8 @@ def define_flags() -> None:
 def main() -> None:
     """Measures all networks and writes the table."""
     options = flags.FLAGS
+    # The caller computes, so that no call waits until the system starts another thread.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
     rows = []
     for name in options.networks:
         for density in map(float, options.densities):

@@ -24,11 +24,15 @@ from fsjax.typing import PyTree
 #: A form replaces the dense kernel if it takes at most this share of the dense time.
 _WORTH = 0.95
 
-#: Seconds of measurement for each form of a layer.
-_SECONDS = 0.05
+#: Seconds of one measurement.
+_SECONDS = 0.01
 
-#: Number of alternating measurements of the dense and the compressed network.
-_ROUNDS = 3
+#: Number of measurements of each form; forms alternate, so that other load affects all of them.
+_ROUNDS = 10
+
+#: Largest array in bytes that is part of the compiled program; larger ones are its arguments, each
+#: of which takes a call 0.4 microseconds.
+_BUILT_IN = 2**20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +41,8 @@ class LayerForm:
 
     Attributes:
       path: path of the parameter.
-      form: ``"dense"``, ``"fan-in"``, ``"connections"``, ``"shrunk"``, or tiles, for example
-        ``"tiles 16x16"``.
+      form: ``"dense"``, ``"transposed"``, ``"fan-in"``, ``"connections"``, ``"shrunk"``, or tiles,
+        for example ``"tiles 16x16"``.
       density: share of active connections, in (0, 1].
       milliseconds: time of one product with the rows of the example, by form.
     """
@@ -68,15 +72,14 @@ class Compressed:
     ) -> None:
         self.layers = layers
         self.milliseconds = milliseconds
-        self._kernels = dict(kernels)
-        # The function is traced with the shapes of the weights, which are no longer stored.
-        self._shapes = jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), params
-        )
-        self._params = with_leaves(params, dict.fromkeys(kernels, None))
-        # If all layers stay dense, this is the program of the dense network, at the same cost.
-        self._arguments = (self._params, self._kernels) if kernels else (self._params,)
-        self._call = jax.jit(_compute(function, self._shapes) if kernels else function)
+        # Without kernels, this is the program of the dense network, at the same cost.
+        program: Callable = function
+        arguments: tuple = (params,)
+        if kernels:
+            program, arguments = _program(function, params, kernels)
+        self._call, self._arguments = jax.jit(program), arguments
+        leaves = jax.tree.leaves((with_leaves(params, dict.fromkeys(kernels)), dict(kernels)))
+        self._nbytes = sum(leaf.nbytes for leaf in leaves)
 
     def __call__(self, *inputs: PyTree) -> PyTree:
         """The outputs of the network for inputs of any batch size."""
@@ -85,8 +88,7 @@ class Compressed:
     @property
     def nbytes(self) -> int:
         """Size of all arrays in bytes."""
-        leaves = jax.tree.leaves((self._params, self._kernels))
-        return sum(leaf.nbytes for leaf in leaves)
+        return self._nbytes
 
     def __str__(self) -> str:
         """A line per layer with its form and times, and the times of the whole network."""
@@ -107,9 +109,9 @@ def compress(
 ) -> Compressed:
     """Stores every pruned layer of a network in the form that is fastest on this machine.
 
-    The forms of each layer (dense, inputs of each output, list of connections, tiles, matrix
-    without dead channels) are timed with as many rows as the example has. The whole network is
-    timed too, and stays dense if that is faster. N:M masks are stored as the inputs of each output,
+    The forms of each layer (dense, transposed, inputs of each output, list of connections, tiles,
+    matrix without dead channels) are timed with as many rows as the example has. The whole network
+    is timed too, and stays dense unless it is at least 5 % faster. N:M masks are stored as the inputs of each output,
     because JAX has no N:M product.
 
         fast = sparsity.compress(model.apply, params, sparsity.masks_of(opt_state), x)
@@ -150,16 +152,13 @@ def compress(
         layers.append(layer)
         if layer.form != "dense":
             kernels[path] = kernel
-    dense = functools.partial(jax.jit(function), params)
-    compressed = Compressed(function, params, kernels, tuple(layers), {}) if kernels else dense
-    dense_ms = compressed_ms = math.inf
-    for _ in range(_ROUNDS):  # Alternating, so that other load on the machine affects both.
-        dense_ms = min(dense_ms, _milliseconds(dense, *inputs))
-        compressed_ms = min(compressed_ms, _milliseconds(compressed, *inputs))
-    if not kernels or compressed_ms > dense_ms:
-        kernels, compressed_ms = {}, dense_ms
+    programs = {"dense": Compressed(function, params, {}, (), {})}
+    if kernels:
+        programs["compressed"] = Compressed(function, params, kernels, tuple(layers), {})
+    times = _milliseconds_each(programs, *inputs)
+    if times.get("compressed", math.inf) > _WORTH * times["dense"]:
+        kernels, times["compressed"] = {}, times["dense"]
         layers = [dataclasses.replace(layer, form="dense") for layer in layers]
-    times = {"dense": dense_ms, "compressed": compressed_ms}
     return Compressed(function, params, kernels, tuple(layers), times)
 
 
@@ -175,12 +174,21 @@ def _fastest(
         forms = convolution_forms(linear, weight, mask)
         shape = linear.options["lhs_shape"]
     call = jax.jit(functools.partial(_apply, linear))
-    example = jnp.ones(shape, weight.dtype)
-    times = {name: _milliseconds(call, form, example) for name, form in forms.items()}
+    calls = {name: functools.partial(call, form) for name, form in forms.items()}
+    times = _milliseconds_each(calls, jnp.ones(shape, weight.dtype))
     name = min(times, key=times.__getitem__)
     if times[name] > _WORTH * times["dense"]:
         name = "dense"
     return forms[name], LayerForm(linear.path, name, float(mask.mean()), times)
+
+
+def _milliseconds_each(calls: Mapping[str, Callable], *arguments: Any) -> dict[str, float]:
+    """The shortest time of each call over alternating measurements; other load only adds to it."""
+    times = dict.fromkeys(calls, math.inf)
+    for _ in range(_ROUNDS):
+        for name, call in calls.items():
+            times[name] = min(times[name], _milliseconds(call, *arguments))
+    return times
 
 
 def _milliseconds(function: Callable, *arguments: Any) -> float:
@@ -194,13 +202,27 @@ def _milliseconds(function: Callable, *arguments: Any) -> float:
     return 1000 * least
 
 
-def _compute(function: Callable, shapes: PyTree) -> Callable[..., PyTree]:
-    """``(params, kernels, *inputs) -> outputs``, with kernels in place of weights."""
+def _program(
+    function: Callable, params: PyTree, kernels: Mapping[str, Any]
+) -> tuple[Callable[..., PyTree], tuple[list[Array]]]:
+    """``(large, *inputs) -> outputs`` with kernels in place of weights, and its large arrays."""
+    # The function is traced with the shapes of the weights, which are no longer stored.
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), params)
+    leaves, structure = jax.tree.flatten(
+        (with_leaves(params, dict.fromkeys(kernels)), dict(kernels))
+    )
+    large = [leaf for leaf in leaves if leaf.nbytes > _BUILT_IN]
+    built_in = [None if leaf.nbytes > _BUILT_IN else leaf for leaf in leaves]
 
-    def compute(params: PyTree, kernels: Mapping[str, Any], *inputs: PyTree) -> PyTree:
-        return evaluator(function, shapes, *inputs)(_by_kernels(kernels), params, *inputs)
+    def program(large: list[Array], *inputs: PyTree) -> PyTree:
+        # Without the barrier, XLA would cut the constants at compile time into hundreds of pieces,
+        # and each piece costs time in a call.
+        constants, rest = jax.lax.optimization_barrier(built_in), iter(large)
+        arrays = [next(rest) if leaf is None else leaf for leaf in constants]
+        weights, forms = jax.tree.unflatten(structure, arrays)
+        return evaluator(function, shapes, *inputs)(_by_kernels(forms), weights, *inputs)
 
-    return compute
+    return program, (large,)
 
 
 def _by_kernels(kernels: Mapping[str, Any]) -> Handler:

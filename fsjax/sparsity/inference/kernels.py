@@ -1,11 +1,14 @@
 """Forms in which a pruned kernel can be stored for inference, with the product of each.
 
-:func:`kernel_forms` creates the forms of a matrix ``(I, O)`` and its mask. Padding is the input 0
-with the weight 0, so every form gives the dense product up to the order of summation.
+:func:`kernel_forms` creates the forms of a matrix ``(I, O)`` and its mask. Padding is a missing
+connection with its weight 0, so every form gives the dense product up to the order of summation.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
 from typing import Protocol
 
 import jax
@@ -18,12 +21,12 @@ from jax.experimental.sparse import BCSR
 from fsjax.sparsity.linear_maps import LinearMap
 from fsjax.sparsity.tiles import MOST_PADDED, cut_into_tiles, tile_of
 
-#: Number of rows from which the inputs of each output are added one at a time; the terms of all
-#: inputs would not fit the caches.
-_SUMMED_APART = 8
+#: Largest number of terms of one row that are unrolled, over all strips; more compile slowly.
+_UNROLLED = 256
 
-#: Largest fan-in for which the terms of one row are unrolled.
-_UNROLLED = 64
+#: Most strips, and fewest outputs of a strip. XLA still fuses 8 strips into one loop per strip.
+_MOST_STRIPS = 8
+_NARROWEST = 64
 
 
 class KernelForm(Protocol):
@@ -41,6 +44,15 @@ class Dense(struct.PyTreeNode):
 
     def multiply(self, rows: Array) -> Array:
         return rows @ self.matrix.astype(rows.dtype)
+
+
+class Transposed(struct.PyTreeNode):
+    """The matrix ``(O, I)``, for which XLA has a faster product with a single row on CPUs."""
+
+    matrix: Array
+
+    def multiply(self, rows: Array) -> Array:
+        return rows @ self.matrix.astype(rows.dtype).T
 
 
 class Shrunk(struct.PyTreeNode):
@@ -67,38 +79,47 @@ class Shrunk(struct.PyTreeNode):
 
 
 class ByInputs(struct.PyTreeNode):
-    """The inputs of each output, k for all outputs (constant fan-in, or padded).
+    """The inputs of each output, in strips of outputs with about as many inputs.
 
     Attributes:
-      inputs: ``(k, O)`` int32, positions of the inputs.
-      weights: ``(k, O)``.
+      inputs: ``(N,)`` positions of the inputs, one strip ``(k, width)`` after another.
+      weights: ``(N,)``.
+      outputs: ``(O,)`` positions of the outputs in the order of the strips.
+      strips: k and the width of each strip; k is the largest fan-in in the strip.
     """
 
     inputs: Array
     weights: Array
+    outputs: Array
+    strips: tuple[tuple[int, int], ...] = struct.field(pytree_node=False)
 
     def multiply(self, rows: Array) -> Array:
-        weights = self.weights.astype(rows.dtype)
-        if rows.shape[0] < _SUMMED_APART:
-            # One row at a time, because XLA is slow at gathering from several rows.
-            return jnp.stack([self._multiply_row(row, weights) for row in rows])
-        by_input = rows.T
+        if rows.shape[0] == 1:
+            return self._multiply_row(rows[0])[None]
+        # One row at a time, because XLA is slow at gathering from several rows on CPUs.
+        one_at_a_time = functools.partial(jax.lax.map, self._multiply_row)
+        together = jax.vmap(self._multiply_row)
+        return jax.lax.platform_dependent(rows, cpu=one_at_a_time, default=together)
 
-        def add(total: Array, term: tuple[Array, Array]) -> tuple[Array, None]:
-            inputs, weight = term
-            at_inputs = by_input.at[inputs].get(mode="promise_in_bounds")
-            return total + at_inputs * weight[:, None], None
-
-        empty = jnp.zeros((weights.shape[1], rows.shape[0]), rows.dtype)
-        return jax.lax.scan(add, empty, (self.inputs, weights))[0].T
-
-    def _multiply_row(self, row: Array, weights: Array) -> Array:
+    def _multiply_row(self, row: Array) -> Array:
         """``(I,)`` times the matrix, ``(O,)``."""
-        if len(weights) > _UNROLLED:
-            return jnp.sum(row.at[self.inputs].get(mode="promise_in_bounds") * weights, axis=0)
-        # XLA fuses unrolled terms into one loop over the outputs.
-        terms = zip(self.inputs, weights, strict=True)
-        return sum(row.at[i].get(mode="promise_in_bounds") * w for i, w in terms)
+        weights, sums, start = self.weights.astype(row.dtype), [], 0
+        for fan_in, width in self.strips:
+            # XLA fuses unrolled terms into one loop over the outputs.
+            number = fan_in if fan_in <= _UNROLLED else 1
+            ends = start + fan_in * width * np.arange(number + 1) // number
+            terms = (
+                row.at[self.inputs[i:j]].get(mode="promise_in_bounds") * weights[i:j]
+                for i, j in itertools.pairwise(ends)
+            )
+            sums.append(functools.reduce(operator.add, terms).reshape(-1, width).sum(0))
+            start = ends[-1]
+        # A scatter, because XLA would fuse a gather with the sums, and compute them repeatedly.
+        return (
+            jnp.zeros(len(self.outputs), row.dtype)
+            .at[self.outputs]
+            .set(jnp.concatenate(sums), unique_indices=True, mode="promise_in_bounds")
+        )
 
 
 class ByConnections(struct.PyTreeNode):
@@ -169,14 +190,17 @@ def kernel_forms(
       mask: bool ``(I, O)``.
       portable: whether to leave out forms that only some backends support, for ``jax.export``.
     """
-    forms: dict[str, KernelForm] = {"dense": Dense(jnp.asarray(matrix))}
+    forms: dict[str, KernelForm] = {
+        "dense": Dense(jnp.asarray(matrix)),
+        "transposed": Transposed(jnp.asarray(matrix.T)),
+    }
     inputs, outputs = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
     if len(inputs) < mask.shape[0] or len(outputs) < mask.shape[1]:
         small = matrix[np.ix_(inputs, outputs)]
         forms["shrunk"] = Shrunk(jnp.asarray(small), _int32(inputs), _int32(outputs), mask.shape[1])
     fan_in = int(mask.sum(0).max(initial=0))
     if 0 < fan_in <= MOST_PADDED * mask.shape[0]:
-        forms["fan-in"] = _by_inputs(matrix, mask, fan_in)
+        forms["fan-in"] = _by_inputs(matrix, mask)
         if not portable:
             forms["connections"] = _by_connections(matrix, mask)
     tile = tile_of(mask)
@@ -222,13 +246,26 @@ def _int32(positions: np.ndarray) -> Array:
     return jnp.asarray(positions, jnp.int32)
 
 
-def _by_inputs(matrix: np.ndarray, mask: np.ndarray, fan_in: int) -> ByInputs:
-    # A stable sort puts the connections of each output first, in order.
-    order = np.argsort(~mask, axis=0, kind="stable")[:fan_in]
-    active = np.take_along_axis(mask, order, 0)
-    weights = np.where(active, np.take_along_axis(matrix, order, 0), 0)
-    inputs = np.where(active, order, 0)
-    return ByInputs(_int32(inputs), jnp.asarray(weights.astype(matrix.dtype)))
+def _by_inputs(matrix: np.ndarray, mask: np.ndarray) -> ByInputs:
+    fan_in = mask.sum(0)
+    most = min(_MOST_STRIPS, _UNROLLED // fan_in.max(), mask.shape[1] // _NARROWEST)
+    outputs = np.argsort(-fan_in, kind="stable")
+    inputs, weights, strips = [], [], []
+    for strip in np.array_split(outputs, max(1, most)):
+        k = max(1, fan_in[strip].max())
+        # A stable sort puts the connections of each output first, in order.
+        order = np.argsort(~mask[:, strip], axis=0, kind="stable")[:k]
+        inputs.append(order.ravel())
+        weights.append(np.take_along_axis(matrix[:, strip], order, 0).ravel())
+        strips.append((int(k), len(strip)))
+    # Short, to stay in the caches; unsigned, for which JAX does not handle negative positions.
+    positions = jnp.uint16 if max(mask.shape) < 2**16 else jnp.uint32
+    return ByInputs(
+        jnp.asarray(np.concatenate(inputs), positions),
+        jnp.asarray(np.concatenate(weights)),
+        jnp.asarray(outputs, positions),
+        tuple(strips),
+    )
 
 
 def _by_connections(matrix: np.ndarray, mask: np.ndarray) -> ByConnections:
