@@ -44,7 +44,6 @@ from fsjax.sparsity.trees import (
     outputs_first,
     outputs_last,
     path_name,
-    with_leaves,
 )
 from fsjax.typing import PyTree
 
@@ -125,6 +124,9 @@ def sparse(
         turned = is_output_first(params) if output_first is None else output_first
         return (outputs_last, outputs_first) if turned else (_as_it_is, _as_it_is)
 
+    def as_stored(masks: PyTree) -> PyTree:
+        return pack(masks) if packed_masks else masks
+
     def init(params: PyTree) -> SparseState:
         key_masks, key_state = jax.random.split(jax.random.clone(key))
         if jax.tree.leaves(params):
@@ -134,9 +136,8 @@ def sparse(
         else:  # The placeholder of optax.tree.map_params.
             masks = params
         state = inner.init(params if recipe.straight_through else apply_masks(params, masks))
-        kept = pack(masks) if packed_masks else masks
         mean = jax.tree.map(jnp.zeros_like, params) if recipe.needs_momentum else None
-        return SparseState(jnp.zeros([], jnp.int32), key_state, kept, state, mean)
+        return SparseState(jnp.zeros([], jnp.int32), key_state, as_stored(masks), state, mean)
 
     def update(
         updates: PyTree,
@@ -157,39 +158,29 @@ def sparse(
         if mean is not None:
             mean = optax.tree.update_moment(gradients, mean, recipe.momentum_decay, 1)
 
-        def train() -> tuple[PyTree, optax.OptState]:
+        def train(before: optax.OptState) -> tuple[PyTree, optax.OptState]:
             if recipe.straight_through:
-                return inner.update(gradients, state.inner, params, **extra)
+                return inner.update(gradients, before, params, **extra)
             masked = apply_masks(gradients, masks)
-            moves, after = inner.update(masked, state.inner, params, **extra)
+            moves, after = inner.update(masked, before, params, **extra)
             # p + (-p) is exactly 0.
             return jax.tree.map(
                 lambda mask, move, p: jnp.where(mask, move, -p), masks, moves, params
             ), after
 
-        moves, after = train()
         if recipe.drop is None:
+            moves, after = train(state.inner)
             return moves, SparseState(step, state.key, state.masks, after, mean)
 
         turn, back = to_last(params)
         leaves = chosen(params, where)
-        masked_leaves = named_leaves(masks, leaves)
         # Raw words: JAX's check of key reuse refuses keys in a cond with a batched predicate.
         words = jax.random.key_data(state.key)
-        from_zero = recipe.grow_init is jax.nn.initializers.zeros
 
-        # lax.cond copies what its branches return, at every step. The branches therefore return
-        # only the masks (and initial weights other than 0); the rest follows from the masks below,
-        # where XLA fuses it with the optimiser's step. The branch computes that step again, so
-        # that it need not be stored.
-        def rewired() -> tuple[dict[str, Array], PyTree]:
+        def changed_by(moves: PyTree, masks: PyTree) -> Changed:
+            """Changes the connections after the gradient step ``moves``."""
             key = jax.random.wrap_key_data(words, impl=jax.random.key_impl(state.key))
-            key = jax.random.fold_in(key, step)
-            weights = params
-            if recipe.straight_through:  # Usually at every step: no second computation.
-                weights = optax.apply_updates(params, moves)
-            elif not recipe.replaces_step:
-                weights = optax.apply_updates(params, train()[0])
+            weights = optax.apply_updates(params, moves)
             if not recipe.straight_through:
                 weights = apply_masks(weights, masks)
             weights, turned = turn(weights), turn(masks)
@@ -206,39 +197,31 @@ def sparse(
             )
             for name, layer in layers.items():
                 _check_layer(recipe, layer, name)
-            changed = recipe.change(weights, turned, layers, key, step)
-            new_masks = named_leaves(back(changed.masks), leaves)
-            return new_masks, None if from_zero else back(changed.params)
+            changed = recipe.change(weights, turned, layers, jax.random.fold_in(key, step), step)
+            return Changed(*map(back, changed))
 
-        def unchanged() -> tuple[dict[str, Array], PyTree]:
-            return masked_leaves, None if from_zero else jax.tree.map(jnp.zeros_like, params)
-
-        due = recipe.is_due(step)
-        new_masks, initial = jax.lax.cond(due, rewired, unchanged)
-        masks_now = with_leaves(masks, new_masks)
-        if not recipe.straight_through:
-            if recipe.replaces_step:
-                moves = jax.tree.map(lambda move: jnp.where(due, 0, move), moves)
-                # A step may change types, for example with gradients more precise than parameters.
-                after = jax.tree.map(
-                    lambda old, new: jnp.where(
-                        due, old if old.dtype == new.dtype else old.astype(new.dtype), new
-                    ),
-                    *(state.inner, after),
-                )
-            kept = jax.tree.map(jnp.logical_and, masks, masks_now)
+        def change(carry: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
+            moves, stored, after = carry
+            changed = changed_by(moves, unpack(stored))
             # p + (q - p) is exactly q where p or q is 0.
             moves = jax.tree.map(
-                lambda keep, move, p, q=0: jnp.where(keep, move, q - p).astype(move.dtype),
-                *(kept, moves, params, *([] if from_zero else [initial])),
+                lambda keep, move, p, q: jnp.where(keep, move, q - p).astype(move.dtype),
+                *(changed.kept, moves, params, changed.params),
             )
-            reset = Changed(
-                optax.apply_updates(params, moves),
-                masks_now,
-                jax.tree.map(lambda keep: keep | ~due, kept),
+            return moves, as_stored(changed.masks), keep_moments(inner, after, changed)
+
+        due = recipe.is_due(step)
+        if recipe.straight_through:
+            moves, after = train(state.inner)
+            stored = jax.lax.cond(
+                due, lambda: as_stored(changed_by(moves, masks).masks), lambda: state.masks
             )
-            after = keep_moments(inner, after, reset)
-        stored = pack(masks_now) if packed_masks else masks_now
+        else:
+            if recipe.replaces_step:
+                moves, after = _train_if(~due, train, state.inner)
+            else:
+                moves, after = train(state.inner)
+            moves, stored, after = _change_if(due, change, (moves, state.masks, after))
         return moves, SparseState(step, state.key, stored, after, mean)
 
     return optax.GradientTransformationExtraArgs(init, update)
@@ -331,6 +314,51 @@ def chosen(params: PyTree, where: Where) -> Where:
     """A path filter that chooses the same parameters in trees of transposed kernels."""
     names = frozenset(named_leaves(params, where))
     return lambda path, leaf: "/".join(path) in names
+
+
+def _change_if(condition: Array, change: Callable[[PyTree], PyTree], carry: PyTree) -> PyTree:
+    """``change(carry)`` if the condition holds, else ``carry``, which is not copied.
+
+    ``lax.cond`` would copy what passes through it at every step. A loop of at most one pass works
+    in place. Its derivatives, also in reverse mode, are those of ``lax.cond``.
+    """
+    changed, given = jax.closure_convert(change, carry)
+
+    @jax.custom_jvp
+    def run(condition: Array, carry: PyTree, given: list[Array]) -> PyTree:
+        def once(state: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
+            return jnp.zeros_like(condition), changed(state[1], *given)
+
+        return jax.lax.while_loop(lambda state: state[0], once, (condition, carry))[1]
+
+    @run.defjvp
+    def derivative(primals: tuple, tangents: tuple) -> tuple[PyTree, PyTree]:
+        def branch(condition: Array, carry: PyTree, given: list[Array]) -> PyTree:
+            return jax.lax.cond(condition, lambda: changed(carry, *given), lambda: carry)
+
+        return jax.jvp(branch, primals, tangents)
+
+    return run(condition, carry, given)
+
+
+def _train_if(
+    condition: Array,
+    train: Callable[[optax.OptState], tuple[PyTree, optax.OptState]],
+    before: optax.OptState,
+) -> tuple[PyTree, optax.OptState]:
+    """``train(before)`` if the condition holds, else zero updates and the state before."""
+    moves, after = jax.eval_shape(train, before)
+
+    # A step may change types, for example with gradients more precise than parameters.
+    def cast(state: optax.OptState, like: optax.OptState) -> optax.OptState:
+        return jax.tree.map(
+            lambda leaf, of: leaf if leaf.dtype == of.dtype else leaf.astype(of.dtype), state, like
+        )
+
+    still = jax.tree.map(lambda move: jnp.zeros(move.shape, move.dtype), moves)
+    return _change_if(
+        condition, lambda carry: train(cast(carry[1], before)), (still, cast(before, after))
+    )
 
 
 def _as_it_is(tree: PyTree) -> PyTree:

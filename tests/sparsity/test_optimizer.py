@@ -278,6 +278,27 @@ def test_vmapped_seeds_equal_solo_runs_and_differ(step_axis: int | None) -> None
         )
 
 
+@pytest.mark.parametrize("replaces_step", [False, True])
+def test_derivatives_through_a_change_of_connections(replaces_step: bool) -> None:
+    recipe = sparsity.Recipe(
+        density=0.3, drop=drop.magnitude, grow=grow.gradient, every=2, replaces_step=replaces_step
+    )
+
+    def loss(rate: jax.Array) -> jax.Array:
+        tx = sparsity.sparse(optax.sgd(rate, momentum=0.9), recipe, jax.random.key(0))
+        state = tx.init(SMALL)
+        params = sparsity.mask_params(SMALL, state)
+        for step in range(3):
+            updates, state = tx.update(noisy_gradient(params, step), state, params)
+            params = optax.apply_updates(params, updates)
+        return sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(params))
+
+    slope = jax.jit(jax.grad(loss))(0.05)
+    value = jax.jit(loss)
+    expected = (value(0.051) - value(0.049)) / 0.002
+    assert float(slope) == pytest.approx(float(expected), rel=0.02) and abs(slope) > 1
+
+
 def test_one_compilation_for_all_steps_and_fractions_and_donation() -> None:
     key = jax.random.key(6)
 
