@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from tools.campaign import campaign
+from tools.campaign import campaign, stretched
 
 
 def tries(numbers: Iterable[int], seed: int) -> Iterator[tuple[int, tuple[str, str]]]:
@@ -43,3 +43,12 @@ def test_a_table_in_every_case(
     assert f"one      {counts}" in printed
     assert (short or "tries") in printed and (short is not None) == ("before all" in printed)
     assert (f"one {seed}: bad: told {seed}" in printed) == (status == 1)
+
+
+@pytest.mark.parametrize(("load", "seconds"), [(0.1, 10.0), (4.0, 10.0), (12.0, 30.0)])
+def test_limits_are_longer_on_a_busy_machine(
+    load: float, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    assert stretched(10.0) == seconds

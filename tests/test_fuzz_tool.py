@@ -99,3 +99,11 @@ def test_processes_that_end_are_told_and_followed() -> None:
     found = dict(worker.outcomes(_hostile, iter(range(5)), 7))
     wanted = ["clear error", "crash", "over 10 s", "over memory", "clear error"]
     assert [found[number][0] for number in range(5)] == wanted
+
+
+@pytest.mark.slow
+def test_the_start_of_a_process_does_not_count_as_a_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Imports take longer than a try may take by the clock.
+    monkeypatch.setattr(worker, "SECONDS", 0.05)
+    found = list(worker.outcomes(_hostile, iter([0, 4]), 7))
+    assert found == [(number, (outcomes.CLEAR, f"{number} of 7")) for number in (0, 4)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,11 @@ import pandas as pd
 
 #: Makes the tries of a kind, given their numbers and a seed; yields number, outcome and message.
 Tries = Callable[[Iterable[int], int], Iterator[tuple[int, tuple[str, str]]]]
+
+
+def stretched(seconds: float) -> float:
+    """A limit of wall time, longer if more processes want to run than there are cores."""
+    return seconds * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def parse_options(

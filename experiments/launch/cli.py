@@ -19,7 +19,7 @@ import fsjax
 from experiments import distributed
 from experiments.launch.config import load_config, override
 from experiments.launch.signals import finish_at_once, interruptible
-from fsjax.distributed import end_process, process_count
+from fsjax.distributed import end_process, lost_process, process_count
 from fsjax.engine.compilation import cache_by_default
 from fsjax.environment.terminal import NO_READER, describe, end_with_reader
 from fsjax.errors import ConfigError, FsjaxError, printable
@@ -152,6 +152,12 @@ def run(
                 fail(
                     f"the config lacks the field {field!r}; add it as the files in configs/ have it"
                 )
+            except RuntimeError as error:
+                message = lost_process(error)
+                if message is None:
+                    raise
+                print(f"\nerror: {printable(message)}", file=sys.stderr)
+                end_process(1)
             except BrokenPipeError:
                 if process_count() > 1:
                     end_process(NO_READER)

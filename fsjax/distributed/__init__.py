@@ -1,7 +1,7 @@
 """Runs that use several processes, on one machine or on many."""
 
 from fsjax.distributed.exchange import agreed, gathered, is_lead, process_count, share, shared_out
-from fsjax.distributed.start import end_process, initialize_distributed
+from fsjax.distributed.start import end_process, initialize_distributed, lost_process
 
 __all__ = [
     "agreed",
@@ -9,6 +9,7 @@ __all__ = [
     "gathered",
     "initialize_distributed",
     "is_lead",
+    "lost_process",
     "process_count",
     "share",
     "shared_out",

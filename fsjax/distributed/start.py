@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
+import select
+import signal
 import socket
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 import jax
 
+from fsjax.distributed.exchange import process_count
 from fsjax.errors import ConfigError, check_whole, is_number
 
 #: Seconds without a heartbeat after which JAX's service regards a process as lost.
@@ -20,8 +26,27 @@ HEARTBEAT = 30
 #: Seconds of waiting for other processes before a message says so.
 PATIENCE = 5.0
 
+#: Seconds by which JAX's timeout is later than that of fsjax, which prints one line instead.
+MARGIN = 60
+
 #: Seconds that process 0 waits before it ends, so that the others can report their errors.
 GRACE = 1.0
+
+#: Seconds of the longest timeout that JAX is given.
+_LONGEST_WAIT = 10**9
+
+#: Seconds that one call of ``select`` waits at most; the operating system limits them.
+_LONGEST_PAUSE = 3600.0
+
+#: The end of messages about lost processes.
+_RESUMES = (
+    "The same command resumes from the newest checkpoint, even with another number of processes"
+)
+
+#: What JAX's errors say if another process was lost.
+_LOST = re.compile(
+    r"gloo|nccl|connection|socket|unavailable|heartbeat|coordination|deadline", re.IGNORECASE
+)
 
 
 def initialize_distributed(
@@ -47,7 +72,8 @@ def initialize_distributed(
         must be trusted: connections are neither authenticated nor encrypted.
       num_processes: the number of processes, at least 1.
       process_id: the number of this process, from 0 to ``num_processes - 1``.
-      coordinator_timeout: seconds to wait for the others, above 0; JAX then ends the process.
+      coordinator_timeout: seconds to wait for the others, above 0; the process then ends with one
+        line and exit status 1. Ctrl-C and SIGTERM end it at once while it waits.
 
     Returns:
       The number of this process.
@@ -63,25 +89,22 @@ def initialize_distributed(
     _check_place(coordinator, num_processes, process_id)
     if coordinator is not None and process_id == 0:
         _check_port(coordinator)
-    waiting = threading.Timer(
-        PATIENCE, _say_who_waits, (coordinator, num_processes, process_id, coordinator_timeout)
-    )
-    waiting.daemon = True
-    waiting.start()
+    who = "this process" if process_id is None else f"process {process_id}"
+    others = "the others" if num_processes is None else f"all {num_processes} processes"
+    where = "" if coordinator is None else f" at {coordinator}"
     try:
-        jax.distributed.initialize(
-            coordinator,
-            num_processes,
-            process_id,
-            # By default JAX would listen at all addresses of the machine.
-            coordinator_bind_address=coordinator if _is_local(coordinator) else None,
-            initialization_timeout=max(1, round(coordinator_timeout)),
-            heartbeat_timeout_seconds=HEARTBEAT,
-        )
+        with _watched(f"{who} is waiting for {others}{where}", coordinator_timeout):
+            jax.distributed.initialize(
+                coordinator,
+                num_processes,
+                process_id,
+                # By default JAX would listen at all addresses of the machine.
+                coordinator_bind_address=coordinator if _is_local(coordinator) else None,
+                initialization_timeout=round(min(coordinator_timeout, _LONGEST_WAIT)) + MARGIN,
+                heartbeat_timeout_seconds=HEARTBEAT,
+            )
     except Exception as error:
         raise _in_our_words(error, coordinator, num_processes, process_id) from error
-    finally:
-        waiting.cancel()
     atexit.register(_leave_after_an_error)
     return jax.process_index()
 
@@ -148,18 +171,90 @@ def _in_our_words(
     )
 
 
-def _say_who_waits(
-    coordinator: str | None, num_processes: int | None, process_id: int | None, seconds: float
-) -> None:
-    who = "this process" if process_id is None else f"process {process_id}"
-    others = "the others" if num_processes is None else f"all {num_processes} processes"
-    where = "" if coordinator is None else f" at {coordinator}"
-    print(
-        f"{who} is waiting for {others}{where}, for up to {seconds:g} s; if they do not come, "
-        "check that all were started with the same coordinator and num_processes and different "
-        "process_id, and that no firewall blocks their connections",
-        file=sys.stderr,
-        flush=True,
+@contextmanager
+def _watched(waiting: str, seconds: float) -> Iterator[None]:
+    """Ends this process if the block takes too long, or at a signal.
+
+    JAX waits in compiled code, where Python calls no handlers of signals, and its own timeout
+    aborts the process with many lines.
+
+    Args:
+      waiting: a sentence that says who waits for whom.
+      seconds: the longest time.
+    """
+    reading, writing = socket.socketpair()
+    writing.setblocking(False)
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False) if in_main else -1
+    watch = threading.Thread(target=_watch, args=(reading, waiting, seconds), daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        if in_main:
+            signal.set_wakeup_fd(before)
+        writing.close()
+        watch.join()
+        reading.close()
+
+
+def _watch(reading: socket.socket, waiting: str, seconds: float) -> None:
+    """Says who waits, and ends the process at a signal or when the time is up.
+
+    Args:
+      reading: receives the numbers of signals; its end ends the watch.
+      waiting: as in :func:`_watched`.
+      seconds: as in :func:`_watched`.
+    """
+    end = time.monotonic() + seconds
+    soon = time.monotonic() + PATIENCE
+    while (left := end - time.monotonic()) > 0:
+        until_message = soon - time.monotonic()
+        pause = max(min(left, until_message, _LONGEST_PAUSE), 0)
+        if select.select([reading], [], [], pause)[0]:
+            numbers = reading.recv(1)
+            if not numbers:
+                return
+            if numbers[0] in (signal.SIGINT, signal.SIGTERM):
+                _end_with(f"interrupted: {waiting}; nothing was trained", 128 + numbers[0])
+        elif until_message <= 0:
+            soon = float("inf")
+            print(
+                f"{waiting}, for up to {seconds:g} s; if they do not come, check that all were "
+                "started with the same coordinator and num_processes and different process_id, "
+                "and that no firewall blocks their connections",
+                file=sys.stderr,
+                flush=True,
+            )
+    _end_with(
+        f"error: {waiting}, which did not all connect within {seconds:g} s; nothing was trained. "
+        "Start all of them again, or choose a longer coordinator_timeout",
+        1,
+    )
+
+
+def _end_with(message: str, code: int) -> NoReturn:
+    print(message, file=sys.stderr, flush=True)
+    os._exit(code)
+
+
+def lost_process(error: BaseException) -> str | None:
+    """What an error of a collective operation means for the user, if a process was lost.
+
+    Args:
+      error: an exception of JAX.
+
+    Returns:
+      A message in one line; ``None`` with a single process, or for an error of another kind.
+    """
+    first_line = str(error).split("\n", 1)[0]
+    if process_count() == 1 or not isinstance(error, jax.errors.JaxRuntimeError):
+        return None
+    if not _LOST.search(first_line):
+        return None
+    return (
+        f"process {jax.process_index()} of {jax.process_count()} ends because another process was "
+        f"lost or ended ({first_line}). {_RESUMES}"
     )
 
 
@@ -169,8 +264,7 @@ def _leave_after_an_error() -> None:
         return
     print(
         f"process {jax.process_index()} of {jax.process_count()} ends; if the error above is about "
-        "a connection, another process was lost. The same command resumes from the newest "
-        "checkpoint, even with another number of processes",
+        f"a connection, another process was lost. {_RESUMES}",
         file=sys.stderr,
     )
     end_process(1)

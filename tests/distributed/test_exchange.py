@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from pathlib import Path
 
 import pytest
-from processes import workers
+from processes import ended, free_port, start, workers
 
 from fsjax.distributed import agreed, gathered, is_lead, process_count, share, shared_out
 
@@ -41,6 +42,24 @@ def test_three_processes_exchange_values_bytes_and_work(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_process_that_nobody_joins_says_what_to_check(tmp_path: Path) -> None:
     (process,) = workers(2, tmp_path, numbers=(1,), timeout=7)
-    assert process.code == -6  # JAX aborts
-    assert "process 1 is waiting for all 2 processes at 127.0.0.1:" in process.err
-    assert "DEADLINE_EXCEEDED" in process.err
+    assert process.code == 1
+    waiting, error = process.err.splitlines()
+    assert "process 1 is waiting for all 2 processes at 127.0.0.1:" in waiting
+    assert "check that all were started with the same coordinator" in waiting
+    assert error.startswith("error: process 1 is waiting for all 2 processes at 127.0.0.1:")
+    assert "which did not all connect within 7 s; nothing was trained" in error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1])
+def test_ctrl_c_ends_a_process_that_waits_at_once(number: int, tmp_path: Path) -> None:
+    script, port = str(Path(__file__).with_name("worker.py")), str(free_port())
+    arguments = [script, port, "2", str(number), "100", str(tmp_path)]
+    (process,) = start(lambda _: arguments, [number])
+    assert process.stderr is not None
+    assert "is waiting for all 2 processes" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    (told,) = ended([process], 20)
+    assert told.code == 130
+    assert told.err.startswith(f"interrupted: process {number} is waiting for all 2 processes")
+    assert told.err.count("\n") == 1

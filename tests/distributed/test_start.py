@@ -1,14 +1,18 @@
-"""Arguments of ``initialize_distributed`` that are refused before it waits for any process."""
+"""Arguments of ``initialize_distributed`` that are refused, the wait for others, lost processes."""
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from typing import Any
 
 import jax
 import pytest
+from jax.errors import JaxRuntimeError
 from processes import ROOT
 
 from fsjax.distributed import initialize_distributed, same, start
@@ -72,6 +76,92 @@ def test_jax_listens_at_this_machine_alone(
     monkeypatch.setattr(start, "_check_port", lambda _: None)
     assert initialize_distributed(f"{host}:9123", 2, 0) == 0
     assert options["coordinator_bind_address"] == (f"{host}:9123" if bound else None)
+
+
+@pytest.fixture
+def ends(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Messages and exit codes with which the process would have ended."""
+    recorded: list[tuple[str, int]] = []
+    monkeypatch.setattr(start, "_end_with", lambda *end: recorded.append(end))
+    monkeypatch.setattr(start, "PATIENCE", 0.0)
+    return recorded
+
+
+def wait_for_end(ends: list[tuple[str, int]]) -> None:
+    """Waits until the process would have ended."""
+    for _ in range(2000):
+        if ends:
+            return
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("in_main_thread", [True, False])
+def test_waiting_ends_with_one_line_when_the_time_is_up(
+    in_main_thread: bool, ends: list[tuple[str, int]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wait() -> None:
+        with start._watched("process 1 is waiting for all 2 processes at node1:9123", 1.0):
+            wait_for_end(ends)
+
+    if in_main_thread:
+        wait()
+    else:
+        thread = threading.Thread(target=wait)
+        thread.start()
+        thread.join()
+    assert "node1:9123, for up to 1 s; if they do not come" in capsys.readouterr().err
+    ((message, code),) = ends
+    assert code == 1
+    assert message.startswith("error: process 1 is waiting for all 2 processes at node1:9123")
+    assert "did not all connect within 1 s" in message
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_waiting(number: int, ends: list[tuple[str, int]]) -> None:
+    before = signal.signal(number, lambda *_: None)
+    try:
+        with start._watched("process 1 is waiting", float("inf")):
+            signal.raise_signal(number)
+            wait_for_end(ends)
+    finally:
+        signal.signal(number, before)
+    assert ends == [("interrupted: process 1 is waiting; nothing was trained", 128 + number)]
+
+
+def test_who_connects_in_time_is_not_watched_any_more(
+    ends: list[tuple[str, int]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    descriptor = signal.set_wakeup_fd(-1)
+    monkeypatch.setattr(start, "PATIENCE", 60.0)
+    with start._watched("process 1 is waiting", 60.0):
+        pass
+    assert (ends, capsys.readouterr().err) == ([], "")
+    assert "_watch" not in str(threading.enumerate())
+    assert signal.set_wakeup_fd(descriptor) == -1
+
+
+@pytest.mark.parametrize(
+    ("error", "count", "lost"),
+    [
+        (JaxRuntimeError("UNKNOWN: Gloo AllGather failed: Connection reset by peer"), 3, True),
+        (JaxRuntimeError("UNKNOWN: Gloo AllGather failed: Connection reset by peer"), 1, False),
+        (JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes"), 3, False),
+        (RuntimeError("Connection reset by peer"), 3, False),
+    ],
+)
+def test_errors_of_connections_mean_a_lost_process(
+    error: Exception, count: int, lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "process_count", lambda: count)
+    monkeypatch.setattr(jax, "process_count", lambda: count)
+    message = start.lost_process(error)
+    assert (message is not None) == lost
+    if message is not None:
+        assert message.startswith("process 0 of 3 ends because another process was lost or ended")
+        assert "(UNKNOWN: Gloo AllGather failed: Connection reset by peer)" in message
+        assert "The same command resumes from the newest checkpoint" in message
 
 
 def test_what_differs_is_named_with_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from jax.errors import JaxRuntimeError
 from launcher import ROOT, launch_here
 
 from experiments import distributed
@@ -42,6 +44,20 @@ def test_flags_that_do_not_fit_are_refused(launcher, arguments, message, tmp_pat
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and f"error: {message}" in done.stderr.replace("'", "")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_lost_process_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose(*_: object) -> None:
+        raise JaxRuntimeError("UNKNOWN: Gloo AllGather failed: Read error: Connection reset")
+
+    monkeypatch.setattr("experiments.launch.run.run_experiment", lose)
+    monkeypatch.setattr("fsjax.distributed.start.process_count", lambda: 2)
+    monkeypatch.setattr("experiments.launch.cli.end_process", sys.exit)
+    done = launch_here("run", f"--workdir={tmp_path / 'run'}", WAST)
+    assert done.returncode == 1
+    assert done.stderr.strip().count("\n") == 0
+    assert "ends because another process was lost or ended (UNKNOWN: Gloo" in done.stderr
+    assert "The same command resumes from the newest checkpoint" in done.stderr
 
 
 def test_launchers_that_are_refused_exist() -> None:

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from experiments.start import end_at_once
+from tools.campaign import stretched
 
 #: Files that must be equal byte for byte; ``result.json`` must be equal except for its costs.
 FILES: Final = ("metrics.csv", "scores.npz")
 
-#: Seconds after which a process counts as hung.
+#: Seconds after which a process counts as hung; more on a busy machine.
 PATIENCE: Final = 180.0
 
 #: The runs: changing connections in each step, a search, and noise in each step.
@@ -82,8 +83,8 @@ class Process:
         return True
 
     def wait(self) -> Done:
-        """Waits for its end, at most :data:`PATIENCE` seconds."""
-        self._process.join(PATIENCE)
+        """Waits for its end, at most :data:`PATIENCE` seconds, or more on a busy machine."""
+        self._process.join(stretched(PATIENCE))
         status = self._process.exitcode
         if status is None:
             self._process.kill()

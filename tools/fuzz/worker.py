@@ -10,13 +10,18 @@ import signal
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from tools.campaign import stretched
 
 from . import calls, data_files, mistakes, saved_files
 from .outcomes import CRASH, MEMORY, SLOW, Outcome
 
-#: CPU seconds of a try; the limit of wall time is ten times as long, as the machine may be shared.
+#: CPU seconds of a try; the limit of wall time is ten times as long, and longer on a busy machine.
 SECONDS: Final = 10
+
+#: Seconds of wall time for imports and the preparation of files, before the first try.
+START: Final = 300
 
 #: Bytes of address space, and of resident memory, that a try may add to those of the process.
 MEMORY_LIMIT: Final = 3 * 2**30
@@ -40,15 +45,12 @@ def outcomes(attempt: Attempt, numbers: Iterator[int], seed: int) -> Iterator[tu
     process = connection = None
     try:
         for number in numbers:
-            if process is None:
-                process, connection = _started(attempt, seed)
             try:
+                if process is None:
+                    process, connection = _started(attempt, seed)
+                    _received_within(START, process, connection)
                 connection.send(number)
-                # The first try includes imports and the preparation of files.
-                if not connection.poll(10 * SECONDS):
-                    process.kill()
-                    raise TimeoutError
-                outcome = connection.recv()
+                outcome = _received_within(10 * SECONDS, process, connection)
             except (EOFError, OSError) as error:
                 process.join()
                 late = isinstance(error, TimeoutError) or process.exitcode == -signal.SIGPROF
@@ -71,6 +73,16 @@ def _started(attempt: Attempt, seed: int) -> tuple[multiprocessing.Process, Conn
     return process, ours
 
 
+def _received_within(
+    seconds: float, process: multiprocessing.Process, connection: Connection
+) -> Any:
+    """What the process sends; kills it if that takes too long."""
+    if not connection.poll(stretched(seconds)):
+        process.kill()
+        raise TimeoutError
+    return connection.recv()
+
+
 def _received(connection: Connection) -> Iterator[int]:
     """Yields the numbers of tries until the connection is closed."""
     try:
@@ -88,6 +100,7 @@ def _work(connection: Connection, attempt: Attempt, seed: int) -> None:
     in_use = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     limit = in_use + MEMORY_LIMIT
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    connection.send(None)
     for number in _received(connection):
         before = _peak()
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
