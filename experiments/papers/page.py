@@ -235,7 +235,10 @@ def _folded_table(
 
 
 def make_page(
-    cells: Sequence[Cell], verdicts: Mapping[tuple[str, ...], Verdict], summary: pd.DataFrame
+    cells: Sequence[Cell],
+    verdicts: Mapping[tuple[str, ...], Verdict],
+    summary: pd.DataFrame,
+    further: str = "",
 ) -> str:
     """The page in Markdown, with folded HTML tables.
 
@@ -243,6 +246,7 @@ def make_page(
       cells: all cells that the page shows.
       verdicts: the result of :func:`experiments.papers.verdicts.verdicts_of`.
       summary: the result of :func:`experiments.papers.verdicts.coverage`.
+      further: sections at the end, as :func:`experiments.papers.claims.page_of` makes them.
     """
     text = [HEAD.format(legend=_legend()), *_summary(summary)]
     for paper in dict.fromkeys(cell.paper for cell in cells):
@@ -251,7 +255,7 @@ def make_page(
         for number in sorted({cell.table for cell in of_paper}, key=int):
             of_table = [cell for cell in of_paper if cell.table == number]
             text += _folded_table(number, CAPTIONS.get((paper, number), ""), of_table, verdicts)
-    return "\n".join(text)
+    return "\n".join([*text, further] if further else text)
 
 
 def _percent(part: pd.Series, whole: pd.Series) -> list[str]:

@@ -16,7 +16,7 @@ import fsjax
 from experiments.cluster import Cell as Job
 from experiments.cluster import CellsFailedError, check_address, connected, define_flag, gathered
 from experiments.launch import cli
-from experiments.papers import page, reference, results, runs, verdicts
+from experiments.papers import claims, page, reference, results, runs, verdicts
 from experiments.papers.cells import PAPERS, Cell, Run, cells_of, chosen
 from fsjax.data import load
 from fsjax.datasets.catalog import ENTRIES
@@ -128,8 +128,13 @@ def main() -> None:
     packages = reference.read_reference(Path(FLAGS.reference))
     all_verdicts = verdicts.verdicts_of(everything, table, packages, reasons)
     summary = verdicts.coverage(everything, all_verdicts, loadable)
+    stated = claims.read_claims(Path(FLAGS.claims))
+    if FLAGS.claims_of:
+        stated = claims.merged(stated, claims.collect(Path(FLAGS.claims_of)))
+        claims.write_claims(stated, Path(FLAGS.claims))
     if FLAGS.page:
-        write_text(Path(FLAGS.page), page.make_page(everything, all_verdicts, summary))
+        further = claims.page_of(stated)
+        write_text(Path(FLAGS.page), page.make_page(everything, all_verdicts, summary, further))
     print(summary.to_string(index=False))
     if failure is not None:
         raise failure
@@ -239,6 +244,14 @@ def define_flags() -> None:
     )
     flags.DEFINE_string(
         "reasons", "reproduction/reasons.toml", "File that says why cells differ from the paper."
+    )
+    flags.DEFINE_string(
+        "claims",
+        "reproduction/claims.csv",
+        "CSV file of the numbers in BinMask's text.",
+    )
+    flags.DEFINE_string(
+        "claims_of", "", "Folder with runs of feature_selection and sparsify to collect into it."
     )
     flags.DEFINE_string(
         "page", "docs/reproduction.md", "Page with the tables, to be written; empty for none."

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import glob
 import itertools
 import json
-import statistics
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,8 +25,12 @@ from fsjax.errors import ConfigError
 from fsjax.methods import get_method
 from fsjax.storage.atomic_files import write_text
 
-#: For the estimate: floating-point operations per second, and the fewest seconds of any run.
-SPEED, LEAST = 4e9, 15.0
+#: For the estimate: floating-point operations per CPU second, CPU seconds of compilation, and CPU
+#: seconds per cell of the table for reading it and for judging columns.
+SPEED, START, PER_CELL = 4e10, 3.0, 1e-6
+
+#: For the estimate: pairs of neurons in a matrix that cost as much as one connection in a list.
+PAIRS_PER_CONNECTION = 40
 
 #: For the estimate: the epochs of LassoNet's path.
 PATH_EPOCHS = 4000
@@ -52,22 +57,32 @@ def config_of(run: Run, seeds: int) -> ml_collections.ConfigDict:
     return config
 
 
+@functools.cache
 def estimate(run: Run, seeds: int) -> float:
     """An estimate of the CPU seconds of a run from the size of its network and data."""
     config = config_of(run, seeds)
+    rows, width = ENTRIES[run.dataset].shape
+    seconds_per_seed = PER_CELL * rows * width
+    if get_method(run.method)(**_fields(config)).loss is not None:
+        epochs = PATH_EPOCHS if run.method == "lassonet" else config.train.num_epochs
+        seconds_per_seed += 6.0 * _pairs(run, config) * 0.8 * rows * epochs / SPEED
+    return START + seconds_per_seed * seeds
+
+
+def _pairs(run: Run, config: ml_collections.ConfigDict) -> float:
+    """Pairs of neurons whose matrix products cost as much as one row of a training step."""
     entry = ENTRIES[run.dataset]
-    if get_method(run.method)(**_fields(config)).loss is None:
-        return LEAST
-    width, outputs = entry.shape[1], entry.num_classes
-    hidden = tuple(config.method.get("hidden", (200,)))
-    widths = (width, *hidden, width if run.task == "reconstruction" else outputs)
-    weights = sum(width_in * other for width_in, other in itertools.pairwise(widths))
+    width = entry.shape[1]
     if "temperature_start" in config.method:
         # Noise and softmax per row cost more than the matrix products.
-        weights = 10 * config.num_features * width
-    epochs = PATH_EPOCHS if run.method == "lassonet" else config.train.num_epochs
-    rows = 0.8 * entry.shape[0]
-    return LEAST + 6.0 * weights * rows * epochs * seeds / SPEED
+        return 10 * config.num_features * width
+    outputs = width if run.task == "reconstruction" else entry.num_classes
+    widths = (width, *(config.method.get("hidden") or (200,)), outputs)
+    epsilon = config.method.get("epsilon") or math.inf
+    return sum(
+        min(inputs * units, PAIRS_PER_CONNECTION * epsilon * (inputs + units))
+        for inputs, units in itertools.pairwise(widths)
+    )
 
 
 def _fields(config: ml_collections.ConfigDict) -> dict[str, Any]:
@@ -79,23 +94,32 @@ def _fields(config: ml_collections.ConfigDict) -> dict[str, Any]:
 
 
 def expected(runs: Iterable[Run], seeds: int, known: Mapping[Run, float]) -> dict[Run, float]:
-    """The CPU seconds of runs: measured, or estimated and scaled by other runs of the method.
+    """The CPU seconds of runs: measured, or estimated and scaled by the most similar measured run.
 
     Args:
       runs: the runs.
       seeds: number of seeds of each run.
       known: measured CPU seconds per seed of some runs.
     """
-    factors: dict[str, list[float]] = {}
-    for run, seconds in known.items():
-        factors.setdefault(run.method, []).append(seconds / max(1e-9, estimate(run, 1)))
-    factor = {name: statistics.median(ratios) for name, ratios in factors.items()}
-    return {
-        run: known[run] * seeds
-        if run in known
-        else estimate(run, seeds) * factor.get(run.method, 1.0)
-        for run in runs
-    }
+    return {run: known[run] * seeds if run in known else _scaled(run, seeds, known) for run in runs}
+
+
+def _scaled(run: Run, seeds: int, known: Mapping[Run, float]) -> float:
+    """An estimate times measured over estimated seconds of the run that is nearest in cost.
+
+    It is a run of the method, in the same paper if there is one.
+    """
+    seconds = estimate(run, seeds)
+    same_method = [other for other in known if other.method == run.method]
+    same_paper = [other for other in same_method if other.paper == run.paper]
+    similar = min(
+        same_paper or same_method,
+        key=lambda other: abs(math.log(estimate(other, seeds) / seconds)),
+        default=None,
+    )
+    if similar is None:
+        return seconds
+    return seconds * known[similar] * seeds / estimate(similar, seeds)
 
 
 def folder_of(run: Run, seeds: int, workdir: Path) -> Path:

@@ -7,9 +7,10 @@ vector machine and boosted trees on these columns are evaluated on the test rows
 the workdir has a line for each table, selector and split; the same command resumes. A selector that
 takes more than ``--limit`` CPU seconds, including compilation, is ``skipped`` on the table's other
 splits and on tables with at least as many cells; two slow packages have a higher limit there
-(``PATIENCE``). Estimators that are not made for selection, and controls, run on the smallest table
-only. ``--publish`` writes means, ranks, tables of the documentation and the critical-difference
-diagram.
+(``PATIENCE``), and so have all with ``--patience``. Estimators that are not made for selection, and
+controls, run on the smallest table only. ``--not_run=REASON`` gives up the missing lines.
+``--publish`` writes means, ranks, tables of the documentation and critical-difference diagrams: one
+of the wide tables, and one of the others.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ SMALL = 5_000
 COLUMNS = ["table", "selector", "split", "k", "svm", "trees", "true", "cpu_seconds", "skipped"]
 
 
-def reason(name: str, data: Dataset, task: str, rows: pd.DataFrame, limit: float) -> str:
+def reason(
+    name: str, data: Dataset, task: str, rows: pd.DataFrame, limit: float, patience: float = 0.0
+) -> str:
     """The reason to skip a selector on a table's next split; empty if it is to run.
 
     Args:
@@ -59,7 +62,8 @@ def reason(name: str, data: Dataset, task: str, rows: pd.DataFrame, limit: float
       data: the table.
       task: of the table.
       rows: lines so far, with the ``cells`` of their tables.
-      limit: on the CPU seconds of a fit.
+      limit: on the CPU seconds of a fit, for other splits of the same table.
+      patience: the same for other tables, if it is more.
     """
     if name in OURS and task_of(OURS[name], task) is None:
         return f"not for {task}"
@@ -71,7 +75,7 @@ def reason(name: str, data: Dataset, task: str, rows: pd.DataFrame, limit: float
     same_table = earlier["table"] == data.name
     if (earlier.loc[same_table, "cpu_seconds"] > limit).any():
         return f"more than {limit:g} CPU seconds"
-    limit_elsewhere = max(limit, PATIENCE.get(name, 0.0))
+    limit_elsewhere = max(limit, patience, PATIENCE.get(name, 0.0))
     if (earlier.loc[~same_table, "cpu_seconds"] > limit_elsewhere).any():
         return f"more than {limit_elsewhere:g} CPU seconds"
     return ""
@@ -103,9 +107,17 @@ def measure(name: str, data: Dataset, rows: Split, k: int, task: str, seed: int)
 
 
 def run(
-    tables: list[str], selectors: list[str], path: Path, minutes: float, limit: float
+    tables: list[str],
+    selectors: list[str],
+    path: Path,
+    minutes: float,
+    limit: float,
+    patience: float = 0.0,
+    not_run: str = "",
 ) -> pd.DataFrame:
     """Measures the lines that a file lacks, until the CPU minutes are used up.
+
+    With a reason ``not_run``, it measures nothing and writes the reason into these lines.
 
     Raises:
       ConfigError: for an unknown table or selector.
@@ -128,7 +140,10 @@ def run(
                 if time.process_time() - started > 60 * minutes:
                     return rows
                 earlier = rows.assign(cells=rows["table"].map(sizes))
-                line = _line(table, name, seed, data, earlier, limit)
+                if not_run:
+                    line = _missing(table, name, seed, not_run)
+                else:
+                    line = _line(table, name, seed, data, earlier, limit, patience)
                 print(", ".join(f"{key} {value}" for key, value in line.items()), flush=True)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 rows = add_rows(rows, [line], path)
@@ -136,18 +151,30 @@ def run(
 
 
 def _line(
-    table: str, name: str, seed: int, data: Dataset, rows: pd.DataFrame, limit: float
+    table: str,
+    name: str,
+    seed: int,
+    data: Dataset,
+    rows: pd.DataFrame,
+    limit: float,
+    patience: float,
 ) -> dict:
     task, k = TABLES[table].task, TABLES[table].k
-    line = {"table": table, "selector": name, "split": seed}
-    skipped = "" if name in CONTROLS else reason(name, data, task, rows, limit)
+    skipped = "" if name in CONTROLS else reason(name, data, task, rows, limit, patience)
     if not skipped:
         try:
+            line = {"table": table, "selector": name, "split": seed}
             return line | measure(name, data, split(data, task, seed), k, task, seed)
         except FsjaxError as error:
             skipped = f"refused: {error}"
+    return _missing(table, name, seed, skipped)
+
+
+def _missing(table: str, name: str, seed: int, skipped: str) -> dict:
+    """The line of a fit that was not made, with the reason."""
+    about = {"table": table, "selector": name, "split": seed, "k": TABLES[table].k}
     missing = dict.fromkeys(("svm", "trees", "true", "cpu_seconds"), np.nan)
-    return {**line, "k": k, **missing, "skipped": skipped}
+    return {**about, **missing, "skipped": skipped}
 
 
 def define_flags() -> None:
@@ -157,7 +184,11 @@ def define_flags() -> None:
     flags.DEFINE_multi_string("selectors", list(SELECTORS), "Name of a selector")
     flags.DEFINE_float("minutes", 60.0, "CPU minutes after which to stop.", lower_bound=0.0)
     flags.DEFINE_float("limit", 12.0, "Largest CPU seconds of a fit (see above).", lower_bound=0.0)
-    flags.DEFINE_bool("publish", False, "Write reproduction/selectors.csv and the pages of docs.")
+    flags.DEFINE_float(
+        "patience", 0.0, "The same limit for larger tables, if it is more than --limit.", 0.0
+    )
+    flags.DEFINE_string("not_run", "", "Reason to write into missing lines, to measure nothing.")
+    flags.DEFINE_bool("publish", False, "Write the files of reproduction and of docs.")
 
 
 def main() -> None:
@@ -167,7 +198,15 @@ def main() -> None:
     path = Path(options.workdir) / "rows.csv"
     # Time in which threads wait for each other would count as CPU time.
     with threadpool_limits(1):
-        rows = run(options.tables, options.selectors, path, options.minutes, options.limit)
+        rows = run(
+            options.tables,
+            options.selectors,
+            path,
+            options.minutes,
+            options.limit,
+            options.patience,
+            options.not_run,
+        )
     if options.publish:
         publish.write(rows, Path(__file__).parents[2])
 

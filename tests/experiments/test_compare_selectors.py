@@ -69,6 +69,23 @@ def test_packages_get_more_time_on_larger_tables_but_not_on_other_splits() -> No
     assert reason_of("STG, its package", 61.0, digits) == "more than 60 CPU seconds"
 
 
+def test_patience_is_for_larger_tables_but_not_for_other_splits() -> None:
+    wine, digits = read("wine"), read("digits")
+    line = {"table": "wine", "selector": "WAST", "cpu_seconds": 13.0, "cells": wine.X.size}
+    rows = pd.DataFrame([line])
+    for data, patience, skipped in ((digits, 0.0, True), (digits, 14.0, False), (wine, 14.0, True)):
+        why = compare_selectors.reason("WAST", data, "classification", rows, 12.0, patience)
+        assert bool(why) == skipped
+
+
+def test_lines_that_are_given_up_have_a_reason(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    compare_selectors.run(["wine"], ["F test"], path, 10.0, 60.0)
+    rows = compare_selectors.run(["wine"], ["F test", "Lasso"], path, 10.0, 60.0, not_run="no time")
+    assert rows["skipped"].replace("", np.nan).dropna().tolist() == ["no time"] * 3
+    assert rows.loc[rows["selector"] == "F test", "svm"].notna().all()
+
+
 def test_tasks_and_controls() -> None:
     rows = pd.DataFrame(columns=[*compare_selectors.COLUMNS, "cells"])
     numbers, wine, digits = read("diabetes"), read("wine"), read("digits")
@@ -156,6 +173,39 @@ def test_means_ranks_and_files(tmp_path: Path) -> None:
     assert lines[2].startswith("| STG | 1.6 |") and len(lines) == 8
     assert lines[7].startswith("| Dense |  |")
     assert (tmp_path / "docs" / "pictures" / "ranks.png").stat().st_size > 5000
+
+
+def test_wide_tables_are_ranked_apart_and_with_madelon(tmp_path: Path) -> None:
+    def lines(table: str, values: dict[str, float]) -> list[dict]:
+        return [
+            {
+                "table": table, "selector": name, "split": seed, "k": 10,
+                "svm": value, "trees": value, "true": np.nan, "cpu_seconds": 1.0, "skipped": "",
+            }
+            for name, value in values.items()
+            for seed in range(3)
+        ]  # fmt: skip
+
+    for folder in ("reproduction", "docs/tables", "docs/pictures"):
+        (tmp_path / folder).mkdir(parents=True)
+    narrow = {"random columns": 50.0, "F test": 70.0, "WAST": 60.0, "CIFE": 99.0}
+    wide = {"random columns": 50.0, "F test": 60.0, "WAST": 70.0}
+    publish.write(
+        pd.DataFrame(
+            [*lines("wine", narrow), *lines("madelon", narrow)]
+            + [*lines("arcene", wide), *lines("pcmac", wide)]
+        ),
+        tmp_path,
+    )
+    first = pd.read_csv(tmp_path / "reproduction" / "selectors.csv")
+    assert set(first["table"]) == {"wine", "madelon"}
+    second = pd.read_csv(tmp_path / "reproduction" / "selectors_wide.csv")
+    assert set(second["table"]) == {"madelon", "arcene", "pcmac"}
+    assert set(second["selector"]) == set(wide)
+    written = (tmp_path / "docs" / "tables" / "selectors_wide.md").read_text().splitlines()
+    # First on two of three tables, second on madelon.
+    assert written[2].startswith("| WAST | 1.3 | 66.7 | +3.3 (") and len(written) == 5
+    assert (tmp_path / "docs" / "pictures" / "ranks_wide.png").stat().st_size > 5000
 
 
 def test_unknown_names_are_refused(tmp_path: Path) -> None:

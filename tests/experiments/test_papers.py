@@ -11,7 +11,16 @@ import pytest
 from configs import papers
 from experiments.launch.experiment import build_method
 from experiments.papers import reference, results, runs, verdicts
-from experiments.papers.cells import PAPERS, Cell, cells_of, chosen, run_of, tolerance, value_of
+from experiments.papers.cells import (
+    PAPERS,
+    Cell,
+    Run,
+    cells_of,
+    chosen,
+    run_of,
+    tolerance,
+    value_of,
+)
 from experiments.papers.curves import compared_values
 from fsjax.errors import ConfigError
 from fsjax.methods import METHODS
@@ -233,9 +242,26 @@ def test_costs_that_were_seen_set_the_scale() -> None:
     madelon = run_of(cell("wast", "2", "wast", "madelon", "svm_accuracy"))
     pcmac = run_of(cell("wast", "2", "wast", "pcmac", "svm_accuracy"))
     guess = runs.expected([madelon, pcmac], 3, {})
-    seen = runs.expected([madelon, pcmac], 3, {madelon: 2 * runs.estimate(madelon, 1)})
-    assert seen[madelon] == pytest.approx(6 * runs.estimate(madelon, 1))
+    seen = runs.expected([madelon, pcmac], 3, {madelon: 2 * runs.estimate(madelon, 3) / 3})
+    assert seen[madelon] == pytest.approx(2 * guess[madelon])
     assert seen[pcmac] == pytest.approx(2 * guess[pcmac])
+
+
+@pytest.mark.parametrize("unseen", ["run", "dataset"])
+def test_most_kept_costs_are_predicted_within_a_factor_of_three(unseen: str) -> None:
+    cells = [one for paper in PAPERS for one in cells_of(paper)]
+    table = results.read_results(ROOT / "reproduction" / "results.csv")
+    known = results.known_costs(cells, table)
+    groups: dict[object, list[Run]] = {}
+    for run in known:
+        groups.setdefault(run if unseen == "run" else run.dataset, []).append(run)
+    factors = []
+    for group in groups.values():
+        others = {run: seconds for run, seconds in known.items() if run not in group}
+        predicted = runs.expected(group, 2, others)
+        factors += [predicted[run] / (2 * known[run]) for run in group]
+    within = [1 / 3 <= factor <= 3 for factor in factors]
+    assert len(within) > 200 and sum(within) > 0.85 * len(within)
 
 
 def test_every_paper_has_a_protocol() -> None:

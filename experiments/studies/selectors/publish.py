@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,10 @@ from fsjax.storage.atomic_files import write_text
 
 #: Kinds of tables, as the summary names them.
 KINDS: Final = {"ordinary": "ordinary", "extended": "with extra columns", "generated": "generated"}
+
+#: The kinds of the second comparison, and a table of the first that is in it too.
+WIDE: Final = ("wide",)
+ALSO_WIDE: Final = "madelon"
 
 #: Share of the tables on which a selector must have run to be ranked.
 MOST: Final = 0.75
@@ -72,40 +77,46 @@ def scores(averages: pd.DataFrame, kinds: tuple[str, ...] = tuple(KINDS)) -> pd.
     tables = [
         name
         for name, table in TABLES.items()
-        if table.kind in kinds and table.task == "classification" and name in set(averages["table"])
+        if (table.kind in kinds or kinds == WIDE and name == ALSO_WIDE)
+        and table.task == "classification"
+        and name in set(averages["table"])
     ]
     wide = averages.pivot(index="table", columns="selector", values="score")
     return wide.reindex(tables).drop(columns="all columns", errors="ignore")
 
 
-def complete(averages: pd.DataFrame, kinds: tuple[str, ...] = tuple(KINDS)) -> pd.DataFrame:
-    """The scores of selectors that ran on most classification tables, without missing values.
+def complete(
+    averages: pd.DataFrame,
+    kinds: tuple[str, ...] = tuple(KINDS),
+    among: tuple[str, ...] = tuple(KINDS),
+) -> pd.DataFrame:
+    """Scores without missing values, of selectors that ran on most tables ``among`` some kinds.
 
     If such a selector was skipped on a table, it has the score of random columns there.
     """
-    every = scores(averages)
+    every = scores(averages, among)
     most = every.columns[every.notna().mean() >= MOST]
     wide = scores(averages, kinds)
     return wide[most].apply(lambda column: column.fillna(wide["random columns"]))
 
 
-def ranks(averages: pd.DataFrame) -> Ranks:
-    """Ranks over all classification tables."""
-    return rank(complete(averages))
+def ranks(averages: pd.DataFrame, kinds: tuple[str, ...] = tuple(KINDS)) -> Ranks:
+    """Ranks over all classification tables of some kinds."""
+    return rank(complete(averages, kinds, kinds))
 
 
-def best_simple(averages: pd.DataFrame) -> str:
+def best_simple(averages: pd.DataFrame, kinds: tuple[str, ...] = tuple(KINDS)) -> str:
     """The simple selector with the best mean rank."""
-    names = ranks(averages).mean.index
+    names = ranks(averages, kinds).mean.index
     return next(name for name in names if name not in OURS and name not in CONTROLS)
 
 
-def against(averages: pd.DataFrame, rival: str) -> pd.Series:
+def against(averages: pd.DataFrame, rival: str, kinds: tuple[str, ...] = tuple(KINDS)) -> pd.Series:
     """Mean score of each selector minus that of a rival, and p of Wilcoxon's test, as text.
 
     Over the classification tables, with the scores of :func:`complete`.
     """
-    wide = complete(averages)
+    wide = complete(averages, kinds, kinds)
     differences = wide.drop(columns=rival).sub(wide[rival], axis=0)
     p_values = differences.apply(lambda difference: wilcoxon(difference, method="approx").pvalue)
     return pd.Series(
@@ -144,11 +155,38 @@ def summary(averages: pd.DataFrame) -> pd.DataFrame:
     return table.iloc[order]
 
 
-def by_table(averages: pd.DataFrame) -> pd.DataFrame:
-    """The score of every selector on every table, in the order of the summary."""
+def wide_summary(averages: pd.DataFrame) -> pd.DataFrame:
+    """Makes the summary of the wide tables by selector: rank, score, tables, seconds."""
+    overall, rival = ranks(averages, WIDE).mean, best_simple(averages, WIDE)
+    mean_scores = complete(averages, WIDE, WIDE).mean()
+    beside = against(averages, rival, WIDE)
+    lines = []
+    for name in scores(averages, WIDE):
+        part = averages[averages["selector"] == name]
+        if not part["score"].notna().any():
+            continue
+        lines.append(
+            {
+                "selector": name,
+                "mean rank": _number(overall.get(name), 1),
+                "mean score": _number(mean_scores.get(name), 1),
+                f"minus {rival} (p)": beside.get(name, ""),
+                "tables": str(int(part["score"].notna().sum())),
+                "fits": str(int(part["splits"].sum())),
+                "CPU s, first": _number(part["cpu_seconds"].median(), 1),
+                "CPU s, again": _number(part["cpu_seconds_again"].median(), 1),
+            }
+        )
+    table = pd.DataFrame(lines)
+    order = pd.to_numeric(table["mean rank"]).fillna(np.inf).argsort(kind="stable")
+    return table.iloc[order]
+
+
+def by_table(averages: pd.DataFrame, selectors: Iterable[str]) -> pd.DataFrame:
+    """The score of every selector on every table, in the order of the selectors."""
     wide = averages.pivot(index="selector", columns="table", values="score")
     wide = wide[[name for name in TABLES if name in wide]]
-    order = ["all columns", *summary(averages)["selector"]]
+    order = ["all columns", *selectors]
     wide = wide.reindex([name for name in order if name in wide.index])
     cells = wide.map(lambda value: _number(value, 1))
     return cells.reset_index()
@@ -159,18 +197,40 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def write(rows: pd.DataFrame, root: Path) -> None:
-    """Writes ``reproduction/selectors.csv``, two tables and the picture of the documentation.
+    """Writes the files of the comparisons, ordinary and wide, of which there are lines.
 
-    Tables that the run has not finished are left out.
+    These are ``reproduction/selectors.csv``, two tables and the picture of the documentation, and
+    the same with ``_wide``. Tables that the run has not finished are left out.
     """
-    averages = means(finished(rows))
-    write_text(root / "reproduction" / "selectors.csv", averages.to_csv(index=False))
+    is_wide = rows["table"].map(lambda name: TABLES[name].kind in WIDE)
+    if not is_wide.all():
+        averages = means(finished(rows[~is_wide]))
+        _write(averages, summary(averages), tuple(KINDS), root, "")
+    if is_wide.any():
+        averages = _with_madelon(means(finished(rows[is_wide])), root)
+        _write(averages, wide_summary(averages), WIDE, root, "_wide")
+
+
+def _with_madelon(averages: pd.DataFrame, root: Path) -> pd.DataFrame:
+    """Adds the lines of :data:`ALSO_WIDE` of the first comparison, of the same selectors."""
+    first = pd.read_csv(root / "reproduction" / "selectors.csv", keep_default_na=True)
+    also = first[
+        (first["table"] == ALSO_WIDE) & first["selector"].isin(averages["selector"].unique())
+    ]
+    return pd.concat([also, averages], ignore_index=True)
+
+
+def _write(
+    averages: pd.DataFrame, table: pd.DataFrame, kinds: tuple[str, ...], root: Path, suffix: str
+) -> None:
+    write_text(root / "reproduction" / f"selectors{suffix}.csv", averages.to_csv(index=False))
     docs = root / "docs"
-    write_text(docs / "tables" / "selectors.md", as_rows(summary(averages)))
-    write_text(docs / "tables" / "selectors_by_table.md", as_rows(by_table(averages)))
-    over_all = ranks(averages)
-    save_figure(plot_ranks(over_all, OURS), docs / "pictures" / "ranks.png")
+    write_text(docs / "tables" / f"selectors{suffix}.md", as_rows(table))
+    cells = as_rows(by_table(averages, table["selector"]))
+    write_text(docs / "tables" / f"selectors_by_table{suffix}.md", cells)
+    over_all = ranks(averages, kinds)
+    save_figure(plot_ranks(over_all, OURS), docs / "pictures" / f"ranks{suffix}.png")
     print(
         f"Friedman p = {over_all.p_value:.2g} on {over_all.tables} tables, critical difference "
-        f"{over_all.critical_difference:.1f}; best simple selector {best_simple(averages)}"
+        f"{over_all.critical_difference:.1f}; best simple selector {best_simple(averages, kinds)}"
     )

@@ -26,7 +26,8 @@ class Table(NamedTuple):
     Attributes:
       read: gives the data set.
       k: columns to select; for generated tables those that matter.
-      kind: ``ordinary``, ``generated``, or ``extended`` by columns that say nothing new.
+      kind: ``ordinary``, ``wide`` (617 columns or more), ``generated``, or ``extended`` by columns
+        that say nothing new.
       task: ``classification`` or ``regression``.
       rows: at most so many, drawn at random.
     """
@@ -86,12 +87,13 @@ TABLES: dict[str, Table] = {
     "mice_protein": Table(partial(load, "mice_protein", impute="mean"), 10),
     "madelon": Table(partial(load, "madelon"), 10, rows=1500),
     "usps": Table(partial(load, "usps"), 20, rows=600),
-    "allaml": Table(partial(load, "allaml"), 10),
+    "allaml": Table(partial(load, "allaml"), 10, "wide"),
     "sum, 128": nonlinear("sum", 128),
-    "coil20": Table(partial(load, "coil20"), 20, rows=480),
-    "isolet": Table(partial(load, "isolet"), 20, rows=520),
-    "arcene": Table(partial(load, "arcene"), 20),
-    "pcmac": Table(partial(load, "pcmac"), 20, rows=600),
+    "coil20": Table(partial(load, "coil20"), 20, "wide", rows=480),
+    "isolet": Table(partial(load, "isolet"), 20, "wide", rows=520),
+    "arcene": Table(partial(load, "arcene"), 20, "wide"),
+    "pcmac": Table(partial(load, "pcmac"), 20, "wide", rows=600),
+    "dexter": Table(partial(load, "dexter"), 20, "wide"),
     "ring+xor+sum, 32": nonlinear("ring+xor+sum", 32),
     "ring+xor+sum, 512": nonlinear("ring+xor+sum", 512),
 }
