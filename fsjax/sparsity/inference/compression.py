@@ -111,8 +111,8 @@ def compress(
 
     The forms of each layer (dense, transposed, inputs of each output, list of connections, tiles,
     matrix without dead channels) are timed with as many rows as the example has. The whole network
-    is timed too, and stays dense unless it is at least 5 % faster. N:M masks are stored as the inputs of each output,
-    because JAX has no N:M product.
+    is timed too, and stays dense unless it is at least 5 % faster. N:M masks are stored as the
+    inputs of each output, because JAX has no N:M product.
 
         fast = sparsity.compress(model.apply, params, sparsity.masks_of(opt_state), x)
         fast(x), print(fast)
