@@ -176,6 +176,12 @@ def test_a_compressed_network_is_never_slower_as_measured(monkeypatch: Any) -> N
     assert fast.milliseconds["compressed"] <= fast.milliseconds["dense"]
 
 
+def test_one_fast_measurement_does_not_decide() -> None:
+    assert compression._worth([4, 4, 4], [3, 3, 3])
+    assert not compression._worth([4, 4, 4], [1, 5, 5])
+    assert not compression._worth([3, 9, 9], [3, 4, 4])
+
+
 def test_a_compressed_network_is_exported(monkeypatch: Any) -> None:
     number = iter(range(1000))
     monkeypatch.setattr(
