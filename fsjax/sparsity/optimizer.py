@@ -89,8 +89,10 @@ def sparse(
     also looks at inactive connections.
 
     A change resets the optimiser's moments of new and of removed connections; a connection that is
-    dropped and grown again in the same change keeps its weight and moments. In RigL the change
-    replaces the gradient step, so schedules inside ``inner`` do not advance at that step.
+    dropped and grown again in the same change keeps its weight and moments. Rules compare the
+    weights after the gradient step, which then trains only the connections that stay: a norm of
+    all gradients, as for clipping, does not contain the others. In RigL the change replaces the
+    gradient step, so schedules inside ``inner`` do not advance at that step.
 
     ``update`` takes, for rules that look at them, ``similarity``, ``importance``,
     ``hessian_gradient`` (trees with an array at the path of each masked leaf; other leaves are
@@ -158,18 +160,21 @@ def sparse(
         if mean is not None:
             mean = optax.tree.update_moment(gradients, mean, recipe.momentum_decay, 1)
 
-        def train(before: optax.OptState) -> tuple[PyTree, optax.OptState]:
-            if recipe.straight_through:
-                return inner.update(gradients, before, params, **extra)
-            masked = apply_masks(gradients, masks)
-            moves, after = inner.update(masked, before, params, **extra)
-            # p + (-p) is exactly 0.
+        def train(
+            gradients: PyTree, masks: PyTree, before: optax.OptState
+        ) -> tuple[PyTree, optax.OptState]:
+            return inner.update(apply_masks(gradients, masks), before, params, **extra)
+
+        def settled(moves: PyTree, kept: PyTree, initial: PyTree | None = None) -> PyTree:
+            # p + (q - p) is exactly q where p or q is 0.
             return jax.tree.map(
-                lambda mask, move, p: jnp.where(mask, move, -p), masks, moves, params
-            ), after
+                lambda keep, move, p, q=0: jnp.where(keep, move, q - p).astype(move.dtype),
+                *(kept, moves, params, *([] if initial is None else [initial])),
+            )
 
         if recipe.drop is None:
-            moves, after = train(state.inner)
+            moves, after = train(gradients, masks, state.inner)
+            moves = settled(moves, masks)
             return moves, SparseState(step, state.key, state.masks, after, mean)
 
         turn, back = to_last(params)
@@ -177,10 +182,8 @@ def sparse(
         # Raw words: JAX's check of key reuse refuses keys in a cond with a batched predicate.
         words = jax.random.key_data(state.key)
 
-        def changed_by(moves: PyTree, masks: PyTree) -> Changed:
-            """Changes the connections after the gradient step ``moves``."""
+        def changed_by(weights: PyTree, masks: PyTree, gradients: PyTree) -> Changed:
             key = jax.random.wrap_key_data(words, impl=jax.random.key_impl(state.key))
-            weights = optax.apply_updates(params, moves)
             if not recipe.straight_through:
                 weights = apply_masks(weights, masks)
             weights, turned = turn(weights), turn(masks)
@@ -200,28 +203,46 @@ def sparse(
             changed = recipe.change(weights, turned, layers, jax.random.fold_in(key, step), step)
             return Changed(*map(back, changed))
 
-        def change(carry: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
-            moves, stored, after = carry
-            changed = changed_by(moves, unpack(stored))
-            # p + (q - p) is exactly q where p or q is 0.
-            moves = jax.tree.map(
-                lambda keep, move, p, q: jnp.where(keep, move, q - p).astype(move.dtype),
-                *(changed.kept, moves, params, changed.params),
-            )
-            return moves, as_stored(changed.masks), keep_moments(inner, after, changed)
-
         due = recipe.is_due(step)
         if recipe.straight_through:
-            moves, after = train(state.inner)
+            moves, after = inner.update(gradients, state.inner, params, **extra)
+            weights = optax.apply_updates(params, moves)
             stored = jax.lax.cond(
-                due, lambda: as_stored(changed_by(moves, masks).masks), lambda: state.masks
+                due,
+                lambda: as_stored(changed_by(weights, masks, gradients).masks),
+                lambda: state.masks,
             )
+            return moves, SparseState(step, state.key, stored, after, mean)
+
+        # The connections change before the step, so that XLA fuses the step with the sum of updates
+        # and parameters. At a change, the weights after the step are computed once more, for rules.
+        def change(carry: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
+            stored, before, gradients, _, initial = carry
+            masks, weights = unpack(stored), params
+            if not recipe.replaces_step:
+                weights = optax.apply_updates(params, train(gradients, masks, before)[0])
+            changed = changed_by(weights, masks, gradients)
+            new = jax.tree.map(lambda mask, keep: mask & ~keep, changed.masks, changed.kept)
+            before = keep_moments(inner, before, changed)
+            trained = apply_masks(gradients, changed.kept)
+            initial = None if initial is None else changed.params
+            return as_stored(changed.masks), before, trained, new, initial
+
+        none = jax.tree.map(jnp.zeros_like, masks)
+        from_zero = recipe.grow_init is jax.nn.initializers.zeros
+        initial = None if from_zero else jax.tree.map(jnp.zeros_like, params)
+        carry = (state.masks, state.inner, gradients, none, initial)
+        stored, before, trained, new, initial = _change_if(due, change, carry)
+        masks = unpack(stored)
+        if recipe.replaces_step:
+            moves, after = _replace_if(
+                ~due, lambda g, state: train(g, masks, state), trained, before
+            )
+            moves = jax.tree.map(lambda move: jnp.where(due, 0, move), moves)
         else:
-            if recipe.replaces_step:
-                moves, after = _train_if(~due, train, state.inner)
-            else:
-                moves, after = train(state.inner)
-            moves, stored, after = _change_if(due, change, (moves, state.masks, after))
+            moves, after = train(trained, masks, before)
+        kept = jax.tree.map(lambda mask, new: mask & ~new, masks, new)
+        moves = settled(moves, kept, initial)
         return moves, SparseState(step, state.key, stored, after, mean)
 
     return optax.GradientTransformationExtraArgs(init, update)
@@ -317,10 +338,10 @@ def chosen(params: PyTree, where: Where) -> Where:
 
 
 def _change_if(condition: Array, change: Callable[[PyTree], PyTree], carry: PyTree) -> PyTree:
-    """``change(carry)`` if the condition holds, else ``carry``, which is not copied.
+    """``change(carry)`` if the condition holds, else ``carry``; derivatives as of ``lax.cond``.
 
-    ``lax.cond`` would copy what passes through it at every step. A loop of at most one pass works
-    in place. Its derivatives, also in reverse mode, are those of ``lax.cond``.
+    ``lax.cond`` copies what passes through it; a loop of at most one pass works in place. What
+    ``change`` looks at must therefore be part of the carry, if it is in there at all.
     """
     changed, given = jax.closure_convert(change, carry)
 
@@ -341,24 +362,26 @@ def _change_if(condition: Array, change: Callable[[PyTree], PyTree], carry: PyTr
     return run(condition, carry, given)
 
 
-def _train_if(
-    condition: Array,
-    train: Callable[[optax.OptState], tuple[PyTree, optax.OptState]],
-    before: optax.OptState,
-) -> tuple[PyTree, optax.OptState]:
-    """``train(before)`` if the condition holds, else zero updates and the state before."""
-    moves, after = jax.eval_shape(train, before)
+def _replace_if(
+    condition: Array, train: Callable[..., tuple[PyTree, PyTree]], *carry: PyTree
+) -> tuple[PyTree, PyTree]:
+    """``train(*carry)`` if the condition holds, else ``carry``, in the types of the former."""
+    types = jax.eval_shape(train, *carry)
 
     # A step may change types, for example with gradients more precise than parameters.
-    def cast(state: optax.OptState, like: optax.OptState) -> optax.OptState:
+    def cast(tree: PyTree, like: PyTree) -> PyTree:
         return jax.tree.map(
-            lambda leaf, of: leaf if leaf.dtype == of.dtype else leaf.astype(of.dtype), state, like
+            lambda leaf, of: leaf if leaf.dtype == of.dtype else leaf.astype(of.dtype), tree, like
         )
 
-    still = jax.tree.map(lambda move: jnp.zeros(move.shape, move.dtype), moves)
-    return _change_if(
-        condition, lambda carry: train(cast(carry[1], before)), (still, cast(before, after))
+    def wide(old: Array, new: Array) -> Array:
+        return old if old.dtype == new.dtype else old.astype(jnp.promote_types(old, new))
+
+    widest = jax.tree.map(wide, carry, types)
+    result = _change_if(
+        condition, lambda present: cast(train(*cast(present, carry)), widest), widest
     )
+    return cast(result, types)
 
 
 def _as_it_is(tree: PyTree) -> PyTree:

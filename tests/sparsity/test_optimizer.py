@@ -278,6 +278,23 @@ def test_vmapped_seeds_equal_solo_runs_and_differ(step_axis: int | None) -> None
         )
 
 
+def test_the_step_of_a_change_trains_the_connections_that_stay() -> None:
+    runs = []
+    for recipe in (sparsity.evolutionary(0.3, every=3), sparsity.static(0.3)):
+        tx = sparsity.sparse(optax.adam(0.05), recipe, jax.random.key(0))
+        params, states = train(tx, SMALL, 3)
+        adam = states.inner[0]
+        trees = (params, adam.mu, adam.nu, states.masks)
+        runs.append([np.asarray(tree["dense"]["kernel"]) for tree in trees])
+    *changed, masks = runs[0]
+    *expected, before = runs[1]
+    kept = masks[2] & before[2]
+    assert (masks[1] == before[1]).all() and 0 < kept.sum() < before[2].sum() == masks[2].sum()
+    for ours, theirs in zip(changed, expected, strict=True):
+        np.testing.assert_allclose(ours[2][kept], theirs[2][kept], rtol=1e-5, atol=1e-7)
+        assert (ours[2][~kept] == 0).all()
+
+
 @pytest.mark.parametrize("replaces_step", [False, True])
 def test_derivatives_through_a_change_of_connections(replaces_step: bool) -> None:
     recipe = sparsity.Recipe(
