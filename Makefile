@@ -30,9 +30,13 @@ demo: $(STAMP)
 FAST_COMPILE := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false \
   --xla_cpu_parallel_codegen_split_count=1
 
+# One thread per worker: on two cores, the threads of OpenBLAS and OpenMP wait for one another in loops
+# that take longer than the work.
+TEST_SETTINGS = OMP_NUM_THREADS=1 XLA_FLAGS="$(1) $$XLA_FLAGS"
+
 # COVERAGE=--cov measures the branches of fsjax/ and fails below the floor in pyproject.toml; CI does.
 test: $(STAMP)
-	XLA_FLAGS="$(FAST_COMPILE) $$XLA_FLAGS" \
+	$(call TEST_SETTINGS,$(FAST_COMPILE)) \
 	  $(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal $(COVERAGE)
 
 test-slow: $(STAMP)
@@ -46,7 +50,7 @@ SMOKE = rm -rf $(1)/smoke && mkdir $(1)/smoke && cd $(1)/smoke && \
 # TESTS="tests/methods -k wast" some of them. Such versions warn of one another, so that a warning is
 # not an error here. JAX 0.11 no longer knows one of the flags, and would abort.
 TESTS ?=
-SOME_VERSIONS = XLA_FLAGS="$(2) $$XLA_FLAGS" \
+SOME_VERSIONS = $(call TEST_SETTINGS,$(2)) \
   $(1)/bin/python -m pytest -W default -m "not slow" -n 2 --dist worksteal $(TESTS)
 
 test-oldest:

@@ -353,15 +353,18 @@ def _check_scores_in_time(method: Method, state: TrainState, data: TrainingRows)
 
         return jax.make_jaxpr(of_extra)(*args).jaxpr
 
-    written = _written(traced(lambda s, d, k: method.after_epoch(s, d, k).extra), names)
-    read = _read(traced(lambda s, d, k: method.select(method.finish(s, d, k))), names)
-
     def predicted(state: TrainState, data: TrainingRows, key: Array) -> Array:
         del data, key
         return method.predictor(state, jnp.zeros((1, state.spec.num_columns)))
 
-    predicted_from = _read(traced(predicted), names)
-    late_names = sorted(written & read - predicted_from)
+    # after_epoch takes longest to trace: it comes last, and only if select reads something.
+    read = _read(traced(lambda s, d, k: method.select(method.finish(s, d, k))), names)
+    if read:
+        read -= _read(traced(predicted), names)
+    if not read:
+        return
+    written = _written(traced(lambda s, d, k: method.after_epoch(s, d, k).extra), names)
+    late_names = sorted(written & read)
     if late_names:
         raise ConfigError(
             f"{method.name}: select reads extra{late_names[0]}, which after_epoch writes only "

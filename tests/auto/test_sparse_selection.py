@@ -61,7 +61,7 @@ def never_dense(monkeypatch) -> None:
 @pytest.fixture(scope="module")
 def dense() -> fsjax.auto.Selection:
     X, y = table()
-    return fsjax.select(X, y, methods=QUICK, budget=None)
+    return fsjax.select(X, y, methods=QUICK, budget=None, judge="linear")
 
 
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.coo_matrix, "frame"])
@@ -72,7 +72,7 @@ def test_what_a_dense_table_is_told(kind, dense):
         X = X.astype(pd.SparseDtype(float, 0.0))
     else:
         X = kind(X)
-    selection = fsjax.select(X, y, methods=QUICK, budget=None)
+    selection = fsjax.select(X, y, methods=QUICK, budget=None, judge="linear")
     assert selection.columns == dense.columns and set(selection.columns) <= {"x3", "x11", "x5"}
     assert selection.score == dense.score and selection.score_all_columns == dense.score_all_columns
     pd.testing.assert_frame_equal(selection.curves, dense.curves)

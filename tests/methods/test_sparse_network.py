@@ -76,7 +76,7 @@ def test_fits_and_files_of_both_forms_are_alike(tmp_path) -> None:
     data = rng.normal(size=(50, 9)), rng.integers(0, 3, 50)
     options = dict(num_features=3, num_epochs=3, batch_size=16, seeds=(0, 1))
     dense, sparse = (
-        fsjax.fit(fsjax.methods.ctre_sim(hidden=(7, 6), epsilon=1, form=form), data, **options)
+        fsjax.fit(fsjax.methods.set(hidden=(7, 6), epsilon=1, form=form), data, **options)
         for form in ("dense", "coordinates")
     )
     assert sparse.cost["params"] == dense.cost["params"] == 16 + 13 + 9
@@ -212,7 +212,7 @@ def test_ctre_sim_finds_what_a_fixed_topology_misses() -> None:
     assert recovered.min() >= 0.8
 
 
-@pytest.mark.parametrize("name", ["set", "ctre_sim"])
+@pytest.mark.parametrize("name", ["set", pytest.param("ctre_sim", marks=pytest.mark.slow)])
 def test_digits(name: str) -> None:
     data = load("digits")
     method = getattr(fsjax.methods, name)(hidden=(64,), density=0.2, epsilon=0)
