@@ -141,7 +141,7 @@ def run(
                     return rows
                 earlier = rows.assign(cells=rows["table"].map(sizes))
                 if not_run:
-                    line = _missing(table, name, seed, not_run)
+                    line = _missing(table, name, seed, f"{publish.NOT_RUN}: {not_run}")
                 else:
                     line = _line(table, name, seed, data, earlier, limit, patience)
                 print(", ".join(f"{key} {value}" for key, value in line.items()), flush=True)

@@ -82,7 +82,7 @@ def test_lines_that_are_given_up_have_a_reason(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     compare_selectors.run(["wine"], ["F test"], path, 10.0, 60.0)
     rows = compare_selectors.run(["wine"], ["F test", "Lasso"], path, 10.0, 60.0, not_run="no time")
-    assert rows["skipped"].replace("", np.nan).dropna().tolist() == ["no time"] * 3
+    assert rows["skipped"].replace("", np.nan).dropna().tolist() == ["not run: no time"] * 3
     assert rows.loc[rows["selector"] == "F test", "svm"].notna().all()
 
 
@@ -180,7 +180,8 @@ def test_wide_tables_are_ranked_apart_and_with_madelon(tmp_path: Path) -> None:
         return [
             {
                 "table": table, "selector": name, "split": seed, "k": 10,
-                "svm": value, "trees": value, "true": np.nan, "cpu_seconds": 1.0, "skipped": "",
+                "svm": value, "trees": value, "true": np.nan, "cpu_seconds": 1.0,
+                "skipped": "not run: no time" if np.isnan(value) else "",
             }
             for name, value in values.items()
             for seed in range(3)
@@ -194,13 +195,15 @@ def test_wide_tables_are_ranked_apart_and_with_madelon(tmp_path: Path) -> None:
         pd.DataFrame(
             [*lines("wine", narrow), *lines("madelon", narrow)]
             + [*lines("arcene", wide), *lines("pcmac", wide)]
+            # A table on which a selector was given up is shown, but not ranked.
+            + lines("dexter", {**wide, "WAST": np.nan})
         ),
         tmp_path,
     )
     first = pd.read_csv(tmp_path / "reproduction" / "selectors.csv")
     assert set(first["table"]) == {"wine", "madelon"}
     second = pd.read_csv(tmp_path / "reproduction" / "selectors_wide.csv")
-    assert set(second["table"]) == {"madelon", "arcene", "pcmac"}
+    assert set(second["table"]) == {"madelon", "arcene", "pcmac", "dexter"}
     assert set(second["selector"]) == set(wide)
     written = (tmp_path / "docs" / "tables" / "selectors_wide.md").read_text().splitlines()
     # First on two of three tables, second on madelon.

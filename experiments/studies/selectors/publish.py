@@ -25,6 +25,9 @@ KINDS: Final = {"ordinary": "ordinary", "extended": "with extra columns", "gener
 WIDE: Final = ("wide",)
 ALSO_WIDE: Final = "madelon"
 
+#: The beginning of the reason of lines that were given up; their tables are not ranked.
+NOT_RUN: Final = "not run"
+
 #: Share of the tables on which a selector must have run to be ranked.
 MOST: Final = 0.75
 
@@ -208,7 +211,13 @@ def write(rows: pd.DataFrame, root: Path) -> None:
         _write(averages, summary(averages), tuple(KINDS), root, "")
     if is_wide.any():
         averages = _with_madelon(means(finished(rows[is_wide])), root)
-        _write(averages, wide_summary(averages), WIDE, root, "_wide")
+        _write(averages, wide_summary(run_in_full(averages)), WIDE, root, "_wide")
+
+
+def run_in_full(averages: pd.DataFrame) -> pd.DataFrame:
+    """The lines of tables on which no selector was given up."""
+    given_up = averages["skipped"].fillna("").str.startswith(NOT_RUN)
+    return averages[~averages["table"].isin(averages.loc[given_up, "table"])]
 
 
 def _with_madelon(averages: pd.DataFrame, root: Path) -> pd.DataFrame:
@@ -228,6 +237,7 @@ def _write(
     write_text(docs / "tables" / f"selectors{suffix}.md", as_rows(table))
     cells = as_rows(by_table(averages, table["selector"]))
     write_text(docs / "tables" / f"selectors_by_table{suffix}.md", cells)
+    averages = run_in_full(averages)
     over_all = ranks(averages, kinds)
     save_figure(plot_ranks(over_all, OURS), docs / "pictures" / f"ranks{suffix}.png")
     print(
