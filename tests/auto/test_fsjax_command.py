@@ -21,7 +21,7 @@ import fsjax
 from fsjax.auto import compete
 from fsjax.cli import main
 
-FLAGS = ("--target=label", "--methods=univariate,l1", "--quiet", "--budget=1h")
+FLAGS = ("--target=label", "--methods=univariate,l1", "--quiet", "--budget=1h", "--judge=linear")
 
 
 @pytest.fixture

@@ -21,6 +21,9 @@ from fsjax.estimators import AutoSelector
 
 QUICK = ("univariate", "l1")
 
+#: For tests of anything but the choice of the judge: boosted trees take most of a selection.
+LINEAR = {"methods": QUICK, "judge": "linear"}
+
 
 def table(rows: int = 240, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
     """Two of ten columns matter; one of them is a category."""
@@ -36,7 +39,7 @@ def table(rows: int = 240, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 def reference(tmp_path_factory) -> fsjax.auto.Selection:
     frame, y = table()
     folder = tmp_path_factory.mktemp("selection")
-    selection = fsjax.select(frame, y, methods=QUICK, budget=None, workdir=folder)
+    selection = fsjax.select(frame, y, **LINEAR, budget=None, workdir=folder)
     selection.facts["folder"] = str(folder)
     return selection
 
@@ -91,7 +94,7 @@ def test_what_it_leaves(reference, tmp_path):
 
 def test_the_same_seed_gives_the_same_selection(reference):
     frame, y = table()
-    again = fsjax.select(frame, y, methods=QUICK, budget=None)
+    again = fsjax.select(frame, y, **LINEAR, budget=None)
     pd.testing.assert_frame_equal(again.table, reference.table)
     pd.testing.assert_frame_equal(again.curves, reference.curves)
     assert again.score == reference.score
@@ -108,18 +111,18 @@ def test_it_goes_on_where_it_was_stopped(tmp_path, reference, monkeypatch):
         return real(self, name, *args)
 
     monkeypatch.setattr(compete.Contest, "_fold", interrupted)
-    half = fsjax.select(frame, y, methods=QUICK, budget=None, workdir=tmp_path)
+    half = fsjax.select(frame, y, **LINEAR, budget=None, workdir=tmp_path)
     assert half.stopped and not half.finished
     assert set(half.columns) == {"weight", "kind"}
     assert "stopped before it was complete" in half.statements[-1]
     assert (tmp_path / "report.html").exists()
     done = len(calls)
-    whole = fsjax.select(frame, y, methods=QUICK, budget=None, workdir=tmp_path)
+    whole = fsjax.select(frame, y, **LINEAR, budget=None, workdir=tmp_path)
     assert len(calls) - done == 4 * 10 - 27
     pd.testing.assert_frame_equal(whole.table, reference.table)
     pd.testing.assert_frame_equal(whole.curves, reference.curves)
     with pytest.raises(ConfigError, match="another selection .*seed was 0, is"):
-        fsjax.select(frame, y, methods=QUICK, budget=None, workdir=tmp_path, seed=1)
+        fsjax.select(frame, y, **LINEAR, budget=None, workdir=tmp_path, seed=1)
 
 
 @pytest.mark.parametrize(("where", "done"), [("false_discovery_rates", 0), ("halves", 4)])
@@ -134,7 +137,7 @@ def test_what_is_found_survives_an_interruption_near_the_end(where, done, refere
         return real(*args)
 
     monkeypatch.setattr(stability, where, interrupted)
-    half = fsjax.select(frame, y, methods=QUICK, budget="1h")
+    half = fsjax.select(frame, y, **LINEAR, budget="1h")
     assert half.stopped and not half.finished and set(half.columns) == {"weight", "kind"}
     assert half.score == reference.score and half.seconds > 0
     assert half.facts["halves"] == 2 * done
@@ -152,7 +155,7 @@ def test_selection_happens_within_the_training_rows(monkeypatch):
     monkeypatch.setattr(compete, "rank", watched)
     monkeypatch.setattr(stability, "rank", real)
     frame, y = table(100)
-    fsjax.select(frame, y, methods=QUICK, budget=None)
+    fsjax.select(frame, y, **LINEAR, budget=None)
     assert set(seen) <= {79, 80, 81}
 
 
@@ -168,7 +171,7 @@ def test_the_false_discovery_rate_decides_how_many():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 60))
     y = X[:, :6] @ np.ones(6) + rng.normal(size=300)
-    result = fsjax.select(X, y, fdr=0.1, methods=QUICK, budget=None)
+    result = fsjax.select(X, y, fdr=0.1, **LINEAR, budget=None)
     true = {f"x{i}" for i in range(6)}
     assert true <= set(result.columns) and len(result.columns) <= 8
     assert result.table.loc[result.table["selected"] == 1, "false_discovery_rate"].max() <= 0.1
@@ -361,7 +364,7 @@ def test_it_is_an_estimator_of_scikit_learn():
 def test_no_false_discovery_rate_is_told_where_no_decoys_ran(monkeypatch):
     monkeypatch.setattr(answer, "beside_decoys", lambda contest, *_: answer.no_decoys(10, "l1"))
     frame, y = table()
-    result = fsjax.select(frame, y, methods=QUICK, budget=None, fdr=0.2)
+    result = fsjax.select(frame, y, **LINEAR, budget=None, fdr=0.2)
     assert "are not known" in result.statements[0] and result.columns == ()
     assert result.table["false_discovery_rate"].isna().all()
 
@@ -376,21 +379,21 @@ def test_decoys_of_a_quick_statistic_answer_where_a_dear_one_has_no_time(monkeyp
     monkeypatch.setattr(answer, "decoy_statistic", lambda *_: "network")
     monkeypatch.setattr(answer, "beside_decoys", without_time)
     frame, y = table()
-    result = fsjax.select(frame, y, methods=QUICK, budget=None, fdr=0.2)
+    result = fsjax.select(frame, y, **LINEAR, budget=None, fdr=0.2)
     assert result.facts["decoy_statistic"] == "l1" and {"weight", "kind"} <= set(result.columns)
 
 
 def test_columns_to_keep_are_selected_though_no_rate_is_known(monkeypatch):
     monkeypatch.setattr(answer, "beside_decoys", lambda contest, *_: answer.no_decoys(10, "l1"))
     frame, y = table()
-    result = fsjax.select(frame, y, methods=QUICK, budget=None, fdr=0.2, keep=["noise 3"])
+    result = fsjax.select(frame, y, **LINEAR, budget=None, fdr=0.2, keep=["noise 3"])
     assert result.columns == ("noise 3",)
     assert "only the columns named in keep are selected" in result.statements[0]
 
 
 def test_columns_to_keep_and_to_drop():
     frame, y = table()
-    result = fsjax.select(frame, y, methods=QUICK, budget=None, keep=["noise 3"], drop=["kind"])
+    result = fsjax.select(frame, y, **LINEAR, budget=None, keep=["noise 3"], drop=["kind"])
     assert result.columns[0] == "noise 3" and "weight" in result.columns
     assert "kind" not in set(result.table["column"])
     assert result.facts["kept"] == ["noise 3"]
@@ -401,8 +404,8 @@ def test_cheap_columns_are_preferred_where_they_tell_the_same():
     X = pd.DataFrame(rng.normal(size=(300, 6)), columns=list("abcdef"))
     y = X["a"] + 0.3 * rng.normal(size=300)
     X["b"] = X["a"] + 0.05 * rng.normal(size=300)
-    plain = fsjax.select(X, y, methods=QUICK, budget=None)
-    dear = fsjax.select(X, y, methods=QUICK, budget=None, costs={plain.columns[0]: 100})
+    plain = fsjax.select(X, y, **LINEAR, budget=None)
+    dear = fsjax.select(X, y, **LINEAR, budget=None, costs={plain.columns[0]: 100})
     assert set(plain.columns) | set(dear.columns) <= {"a", "b"}
     assert dear.columns[0] != plain.columns[0]
 
@@ -410,7 +413,7 @@ def test_cheap_columns_are_preferred_where_they_tell_the_same():
 def test_a_leak_is_named_and_the_result_without_it_stands_beside_it():
     frame, y = table()
     frame["billed"] = np.where(y == "yes", 2.0, -2.0) + np.random.default_rng(5).random(240)
-    result = fsjax.select(frame, y, methods=QUICK, budget=None)
+    result = fsjax.select(frame, y, **LINEAR, budget=None)
     assert result.columns == ("billed",) and any(note.kind == "leak" for note in result.notes)
     without = result.without_leaks
     assert set(without.columns) == {"weight", "kind"} and without.score < 100
@@ -474,7 +477,7 @@ def test_the_decoys_and_the_halves_differ_from_draw_to_draw(monkeypatch):
     monkeypatch.setattr(stability, "rank", watched)
     monkeypatch.setattr(discoveries, "standardise", standardised)
     frame, y = table()
-    fsjax.select(frame, y, methods=QUICK, budget=None)
+    fsjax.select(frame, y, **LINEAR, budget=None)
     assert len(set(drawn)) == len(drawn) > 20
 
 
