@@ -3,7 +3,7 @@
 ``report.png`` is a picture of the first page of a report in a browser: the levels of the data set
 ``mice_protein`` as a CSV file with the columns ``mouse`` and ``class``, then
 
-    fsjax select mice_protein.csv --target=class --groups=mouse --impute=median --budget=5min
+    fsjax select mice_protein.csv --target=class --groups=mouse --budget=5min
     chromium --headless --hide-scrollbars --force-device-scale-factor=1.5 --window-size=900,1500 \\
         --screenshot=report.png mice_protein-selection/report.html
 

@@ -156,12 +156,12 @@ def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
         "metric": options.metric,
         "judge": options.judge,
         "fdr": options.fdr,
-        "impute": options.impute,
         "methods": options.methods,
         "keep": kept or None,
         "costs": None if options.costs is None else read_costs(options.costs),
     }
     settings |= {name: value for name, value in optional.items() if value is not None}
+    settings["impute"] = None if options.impute == "none" else options.impute
     selection = select(
         frame,
         target,
@@ -293,7 +293,9 @@ def _parser() -> tuple[argparse.ArgumentParser, _Flags]:
     add(
         "--impute",
         metavar="RULE",
-        help="fill missing numbers: median or mean (default: an error)",
+        default="median",
+        help="replaces missing numbers, of the training rows: median or mean, or none for an error "
+        "(default: %(default)s)",
     )
     add(
         "--methods",

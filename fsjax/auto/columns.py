@@ -170,7 +170,9 @@ def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
         units.append(name)
     check_some_left(parts, notes)
     _check_missing(parts, units, impute)
-    parts = [_with_indicator(part, unit, notes) for part, unit in zip(parts, units, strict=True)]
+    parts = [
+        _with_indicator(part, unit, impute, notes) for part, unit in zip(parts, units, strict=True)
+    ]
     return Design(
         X=np.concatenate([part.values for part in parts], axis=1),
         names=tuple(name for part in parts for name in part.names),
@@ -384,12 +386,13 @@ def _check_missing(parts: Sequence[_Part], units: Sequence[str], impute: str | N
     )
 
 
-def _with_indicator(part: _Part, unit: str, notes: list[Note]) -> _Part:
+def _with_indicator(part: _Part, unit: str, impute: str | None, notes: list[Note]) -> _Part:
     missing = np.isnan(part.values).any(axis=1)
     if not missing.any():
         return part
     count = int(missing.sum())
-    notes.append(Note(unit, "missing", f"has {count} of {len(missing)} values missing"))
+    text = f"has {count} of {len(missing)} values missing, replaced by the training rows' {impute}"
+    notes.append(Note(unit, "missing", text))
     return _Part(
         np.column_stack([part.values, missing.astype(np.float64)]), [*part.names, _indicator(unit)]
     )

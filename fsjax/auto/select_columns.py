@@ -81,7 +81,7 @@ def select(
     judge: Any = None,
     budget: str | float | None = "5min",
     fdr: float | None = None,
-    impute: str | None = None,
+    impute: str | None = "median",
     methods: Sequence[str] | None = None,
     keep: Sequence[str] = (),
     drop: Sequence[str] = (),
@@ -120,7 +120,8 @@ def select(
       budget: time, for example ``'90s'``, ``'5min'``, ``'1h'`` or seconds; ``None`` sets no limit.
       fdr: false discovery rate in (0, 1): selects all columns whose estimated rate is at most this.
         By default the fewest columns that predict as well as the best are selected.
-      impute: ``'mean'`` or ``'median'`` for missing numbers; sparse tables may have none missing.
+      impute: ``'mean'`` or ``'median'`` of the training rows for missing numbers, with a column
+        that indicates them; ``None`` refuses them. Sparse tables may have none missing.
       methods: names of the contenders: simple ones (:data:`fsjax.auto.rankers.SIMPLE`) or any
         registered method. All columns and random ones always take part.
       keep: names of columns that are always selected.

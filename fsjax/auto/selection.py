@@ -182,14 +182,15 @@ class Selection:
         if self.without_leaks is not None:
             lines += ["Without the columns that are likely leaks:", *self.without_leaks.statements]
             lines += ["", *self.without_leaks._printed_columns()]
-        left_out = [note for note in self.notes if note.kind in LEFT_OUT]
-        lines += [f"left out: {note.column!r} {note.text}" for note in left_out[:10]]
-        if len(left_out) > 10:
-            lines.append(f"... and {len(left_out) - 10} more left out")
-        warnings = [note for note in self.notes if note.kind in LOOK_AT]
-        lines += [f"check: {note.column!r} {note.text}" for note in warnings[:5]]
-        if len(warnings) > 5:
-            lines.append(f"... and {len(warnings) - 5} more such notes")
+        for label, kinds, most in (
+            ("left out", LEFT_OUT, 10),
+            ("imputed", ("missing",), 5),
+            ("check", LOOK_AT, 5),
+        ):
+            notes = [note for note in self.notes if note.kind in kinds]
+            lines += [f"{label}: {note.column!r} {note.text}" for note in notes[:most]]
+            if len(notes) > most:
+                lines.append(f"... and {len(notes) - most} more {label}")
         return printable("\n".join(lines).rstrip())
 
     def _printed_columns(self) -> list[str]:

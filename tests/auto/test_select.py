@@ -512,3 +512,13 @@ def test_the_consensus_of_simple_methods_can_be_chosen():
     result = fsjax.select(X, y, methods=methods, budget=None, judge="linear")
     assert result.method == "consensus" and set(result.columns) == {"x4", "x9"}
     assert result.facts["halves"] > 0 and result.facts["decoy_sets"] > 0
+
+
+def test_missing_numbers_are_imputed_by_default_and_listed():
+    frame, y = table()
+    frame.loc[::7, "weight"] = np.nan
+    selection = fsjax.select(frame, y, **LINEAR, budget=1e-6)
+    listed = "imputed: 'weight' has 35 of 240 values missing, replaced by the training rows' median"
+    assert listed in str(selection)
+    with pytest.raises(DataError, match="35 values are missing in 1 of 10 columns: 'weight'"):
+        fsjax.select(frame, y, **LINEAR, impute=None)
