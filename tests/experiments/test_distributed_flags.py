@@ -47,7 +47,7 @@ def test_flags_that_do_not_fit_are_refused(launcher, arguments, message, tmp_pat
 
 
 def test_a_lost_process_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lose(*_: object) -> None:
+    def lose(*_: object, **__: object) -> None:
         raise JaxRuntimeError("UNKNOWN: Gloo AllGather failed: Read error: Connection reset")
 
     monkeypatch.setattr("experiments.launch.run.run_experiment", lose)

@@ -102,6 +102,7 @@ LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
         ],
         ["one_shot.csv"],
     ),
+    "studies/sparsity/step_cost": (["--recipes=magnitude", "--turns=2", "--every=2"], []),
     "studies/recovery": (
         ["--methods=fisher_score", "--seeds=1", "--num_samples=200", "--out={tmp}/recovery.md"],
         ["recovery.md"],

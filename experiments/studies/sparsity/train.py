@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable
-from typing import cast
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -65,12 +65,20 @@ class Trained:
     cpu_ms: float
 
 
-def train(problem: Problem, recipe: Recipe | None, seeds: range, steps: int) -> Trained:
-    """Trains with a recipe, or densely without one.
+class Programs(NamedTuple):
+    """The compiled parts of a training.
 
-    Seeds are trained one after another, because convolutions under ``vmap`` over their kernels are
-    slow on CPUs.
+    Attributes:
+      start: from a seed to parameters, state of the optimiser, and the extra argument of GraSP.
+      step: from these, the seed and the number of the step to new parameters and state, in place.
     """
+
+    start: Callable[[Any], tuple[PyTree, PyTree, PyTree]]
+    step: Callable[[PyTree, PyTree, PyTree, Any, Any], tuple[PyTree, PyTree]]
+
+
+def programs(problem: Problem, recipe: Recipe | None, steps: int) -> Programs:
+    """The programs of a training with a recipe, or of a dense one; the rate decays in ``steps``."""
     model, where = problem.model, problem.where
     apply = cast("Callable[[PyTree, jax.Array], jax.Array]", model.apply)
     schedule = optax.cosine_decay_schedule(problem.learning_rate, steps)
@@ -119,6 +127,18 @@ def train(problem: Problem, recipe: Recipe | None, seeds: range, steps: int) -> 
         updates, state = tx.update(jax.grad(loss_of)(params), state, params, **extra)
         return optax.apply_updates(params, updates), state
 
+    return Programs(start, step)
+
+
+def train(problem: Problem, recipe: Recipe | None, seeds: range, steps: int) -> Trained:
+    """Trains with a recipe, or densely without one.
+
+    Seeds are trained one after another, because convolutions under ``vmap`` over their kernels are
+    slow on CPUs.
+    """
+    start, step = programs(problem, recipe, steps)
+    apply = cast("Callable[[PyTree, jax.Array], jax.Array]", problem.model.apply)
+
     @jax.jit
     def predict(params: PyTree, rows: jax.Array) -> jax.Array:
         return apply(params, rows).argmax(-1)
@@ -136,7 +156,7 @@ def train(problem: Problem, recipe: Recipe | None, seeds: range, steps: int) -> 
         if recipe is not None:
             masks = sparsity.masks_of(state)
             params = sparsity.apply_masks(params, masks)
-            densities.append(1.0 - float(sparsity.sparsity(masks, where)))
+            densities.append(1.0 - float(sparsity.sparsity(masks, problem.where)))
         networks.append(params)
         accuracies.append(_accuracy(functools.partial(predict, params), problem))
     return Trained(
