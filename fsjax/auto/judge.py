@@ -90,7 +90,7 @@ def judges_of(task: str) -> tuple[Judge, ...]:
     if task in ("classification", "multilabel"):
         classifiers = (
             Judge("linear", "L2-regularized logistic regression", _logistic),
-            Judge("rbf", "support vector machine with an RBF kernel",
+            Judge("rbf", "a support vector machine with an RBF kernel",
                   lambda train: SVC(cache_size=500), _KERNEL_ROWS),
             Judge("trees", "gradient boosted trees",
                   lambda train: HistGradientBoostingClassifier(**_trees(train))),
