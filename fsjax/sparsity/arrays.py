@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fsjax.errors import ConfigError
 from fsjax.sparsity.masks import apply_masks
 from fsjax.sparsity.trees import check_same_shapes, leaves_by_name, path_name
 from fsjax.typing import PyTree
@@ -21,7 +22,12 @@ def to_numpy(params: PyTree, masks: PyTree | None = None) -> dict[str, np.ndarra
     Args:
       params: arrays.
       masks: bool arrays in the structure of ``params``; weights are set to 0 where these are false.
+
+    Raises:
+      ConfigError: if a leaf is not an array of numbers, as in a compressed network.
     """
+    for leaf in jax.tree.leaves(params):
+        _check_numbers(leaf)
     leaves = leaves_by_name(params if masks is None else apply_masks(params, masks))
     return {
         path.replace("/", "."): np.ascontiguousarray(np.asarray(leaf))
@@ -44,3 +50,12 @@ def from_numpy(arrays: Mapping[str, np.ndarray], like: PyTree) -> PyTree:
     return jax.tree_util.tree_map_with_path(
         lambda path, leaf: jnp.asarray(arrays[path_name(path).replace("/", ".")], leaf.dtype), like
     )
+
+
+def _check_numbers(leaf: object) -> None:
+    dtype = np.asarray(leaf).dtype
+    if not any(jnp.issubdtype(dtype, kind) for kind in (np.number, np.bool_)):
+        raise ConfigError(
+            f"to_numpy takes the parameters of a network, not {type(leaf).__name__}; pass "
+            "to_numpy(params, masks), and call compress again after loading"
+        )

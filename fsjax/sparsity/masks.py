@@ -104,16 +104,22 @@ def density_counts(shapes: Sequence[Sequence[int]], densities: Sequence[float]) 
 def by_pattern(values: Mapping[str, float], names: Sequence[str]) -> list[float]:
     """The value of the first pattern that matches each path; 1 for paths without a match.
 
+    Paths to variables of flax.nnx end in ``/value``, which a pattern may leave out.
+
     Raises:
       ConfigError: if a pattern matches no path.
     """
     for pattern in values:
-        if not any(fnmatchcase(name, pattern) for name in names):
+        if not any(_matches(name, pattern) for name in names):
             raise ConfigError(f"the pattern {pattern!r} matches none of {', '.join(names[:8])}")
     return [
-        next((value for pattern, value in values.items() if fnmatchcase(name, pattern)), 1.0)
+        next((value for pattern, value in values.items() if _matches(name, pattern)), 1.0)
         for name in names
     ]
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return fnmatchcase(name, pattern) or fnmatchcase(name.removesuffix("/value"), pattern)
 
 
 def random_mask(key: Array, shape: Sequence[int], count: int) -> Array:

@@ -144,6 +144,21 @@ def test_the_optimizer_of_nnx_keeps_a_model_sparse() -> None:
     assert sum(mask.sum() for mask in kernels(masks)) == 44
 
 
+def test_patterns_name_variables_of_nnx_as_the_pure_tree_does() -> None:
+    variables, _ = nnx_split()
+    names = sparsity.to_numpy(nnx.as_pure(variables))
+    assert "first.kernel" in names
+    for end in ("", "/value"):
+        by_layer = sparsity.static({f"first/kernel{end}": 0.25, f"second/kernel{end}": 0.5})
+        masks = by_layer.initial_masks(jax.random.key(0), variables)
+        assert [int(count) for count in sparsity.count_active(masks)] == [16, 32, 3, 24]
+        of_one = sparsity.sparse(
+            optax.sgd(0.1), sparsity.static(0.25), jax.random.key(0), f"first/kernel{end}"
+        )
+        active = sparsity.count_active(sparsity.masks_of(of_one.init(variables)))
+        assert [int(count) for count in active] == [16, 32, 3, 48]
+
+
 @pytest.mark.parametrize(
     "structure",
     [sparsity.n_of_m(2, 4), sparsity.block(4, 1)],

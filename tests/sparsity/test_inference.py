@@ -284,3 +284,14 @@ def test_parameters_as_safetensors(tmp_path: Any) -> None:
     arrays["params.out.kernel"] = arrays["params.out.kernel"][:2]
     with pytest.raises(ConfigError, match=r"params.out.kernel has shape \(2, 5\) in the arrays"):
         sparsity.from_numpy(arrays, PARAMS)
+
+
+def test_a_compressed_network_is_no_tree_of_arrays() -> None:
+    params = {"w": jax.random.normal(jax.random.key(0), (8, 4))}
+    masks = sparsity.static(0.3).initial_masks(jax.random.key(2), params)
+    for tree in (params, masks, {"w": params["w"].astype(jnp.bfloat16)}):
+        assert sparsity.to_numpy(tree)["w"].dtype == tree["w"].dtype
+    fast = sparsity.compress(lambda params, x: x @ params["w"], params, masks, jnp.ones((1, 8)))
+    for arguments in ((fast,), (fast, masks), ({"name": "text"},)):
+        with pytest.raises(ConfigError, match="to_numpy takes the parameters of a network, not"):
+            sparsity.to_numpy(*arguments)
