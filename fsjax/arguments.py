@@ -302,6 +302,9 @@ def imported(what: str, name: str) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
-        raise ConfigError(f"{what} {name!r}: there is no module {error.name!r}") from None
+        raise ConfigError(
+            f"{what} {name!r}: there is no module {error.name!r}; looked in the current folder and "
+            "on PYTHONPATH"
+        ) from None
     except AttributeError:
         raise ConfigError(f"{what} {name!r}: {module} has no function {function!r}") from None

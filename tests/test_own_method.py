@@ -434,7 +434,7 @@ def test_a_cell_of_a_notebook_may_run_again() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("no_such_file:own_lasso", "there is no module 'no_such_file'"),
+        ("no_such_file:own_lasso", "no module 'no_such_file'; looked in the current folder and on"),
         ("my_file:deep_laso", "my_file has no function 'deep_laso'"),
         ("my_file:OPTIONS", "my_file has no function 'OPTIONS'"),
         ("math:sqrt", "'math:sqrt' is not registered; decorate its builder"),

@@ -39,7 +39,7 @@ from fsjax.tasks import TABLE
 MAJORITY = 0.5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
     """A checked run, not trained yet.
 
@@ -71,6 +71,28 @@ class Plan:
     checkpoint_every: int
     control: Control
     start: TrainState | None
+
+    def __repr__(self) -> str:
+        spec, splits, scaler = self.spec, self.prepared.splits, self.prepared.scalers[0]
+        parts = zip(("training", "validation", "test"), splits[0], strict=True)
+        own_splits = any(split is not splits[0] for split in splits)
+        scales = max(np.size(part) for part in scaler)
+        about = [
+            f"{self.method.name} on {self.dataset.name}",
+            spec.task,
+            " + ".join(f"{len(rows)} {name}" for name, rows in parts) + " rows",
+            f"{spec.num_columns} columns",
+            f"K={', '.join(map(str, self.sizes)) or None}",
+        ]
+        if self.method.loss is not None:
+            steps = f"{spec.num_epochs} epochs of {spec.steps_per_epoch} steps"
+            about += [f"batch_size={spec.batch_size}", steps]
+        about += [
+            "scaled by column" if scales > 1 else "one scale for the table",
+            "a split per seed" if own_splits else "one split for all seeds",
+            f"seeds={self.seeds}",
+        ]
+        return f"Plan({', '.join(about)})"
 
     def train(
         self,

@@ -22,6 +22,9 @@ from fsjax.tasks import TABLE, Task, name_of
 #: The names that ``evaluation.protocols`` may hold.
 PROTOCOLS: Final = ("embedded", "svm", "retrain")
 
+#: The name of the data of a fit that got arrays.
+UNNAMED: Final = "table"
+
 
 def evaluate(
     result: FitResult,
@@ -58,8 +61,10 @@ def evaluate(
     Raises:
       ConfigError: as for :func:`check_protocols`, and for groups of columns or noise where a
         protocol does not support them.
-      DataError: if ``svm`` or ``retrain`` needs classes that the data set does not have.
+      DataError: if ``svm`` or ``retrain`` needs classes that the data set does not have, or if
+        the data set is not that of the fit: another name or number of columns, or too few rows.
     """
+    _check_same_data(result, dataset)
     check_protocols(
         protocols,
         num_features,
@@ -102,6 +107,29 @@ def evaluate(
             )
             metrics |= {f"{name}{end}": values for name, values in retrained.items()}
     return metrics
+
+
+def _check_same_data(result: FitResult, dataset: Dataset) -> None:
+    """Raises DataError for a data set that cannot be the one of the fit.
+
+    A result knows the rows of its split, which may be a part of the table.
+    """
+    parts = [part for split in result.splits for part in split if len(part)]
+    rows = 1 + max((int(part.max()) for part in parts), default=-1)
+    columns = result.states.spec.num_columns
+    named = UNNAMED not in (result.dataset, dataset.name)
+    if (
+        rows > dataset.num_samples
+        or columns != dataset.num_features
+        or (named and result.dataset != dataset.name)
+    ):
+        whole = all(sum(map(len, split)) == rows for split in result.splits)
+        known = f"{rows} rows" if whole else f"at least {rows} rows"
+        raise DataError(
+            f"the result was trained on {result.dataset!r} ({known}, {columns} columns); "
+            f"this is {dataset.name!r} ({dataset.num_samples} rows, "
+            f"{dataset.num_features} columns); pass the data of the fit"
+        )
 
 
 def check_protocols(

@@ -43,6 +43,35 @@ def test_a_plan_says_what_will_run_and_trains_nothing(data) -> None:
     hash(spec)
 
 
+def test_a_plan_is_printed_in_short() -> None:
+    plan = fsjax.plan(
+        NETWORK,
+        table(),
+        num_features=[2, 3],
+        split=split(),
+        seeds=(4, 5),
+        batch_size=16,
+        num_epochs=7,
+    )
+    assert repr(plan) == (
+        "Plan(neural_network on table, classification, 40 training + 10 validation + 10 test rows, "
+        "6 columns, K=2, 3, batch_size=16, 7 epochs of 3 steps, scaled by column, "
+        "one split for all seeds, seeds=(4, 5))"
+    )
+    filter_plan = fsjax.plan(
+        fsjax.methods.fisher_score(),
+        table(),
+        num_features=2,
+        seeds=(0, 1),
+        scaling="scalar",
+        split_per_seed=True,
+    )
+    assert repr(filter_plan) == (
+        "Plan(fisher_score on table, classification, 36 training + 12 validation + 12 test rows, "
+        "6 columns, K=2, one scale for the table, a split per seed, seeds=(0, 1))"
+    )
+
+
 def test_trained_chosen_and_tested_in_steps_is_the_fit() -> None:
     plan = fsjax.plan(NETWORK, table(), num_features=2, num_epochs=2, split=split(), seeds=(0, 1))
     whole, trained = plan.fit()[0], plan.train()

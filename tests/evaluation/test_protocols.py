@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -135,6 +136,32 @@ def test_no_protocols(result: fsjax.FitResult, digits: Dataset) -> None:
 def test_mistakes(names: object, num_features: tuple, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         check_protocols(names, num_features, 64)
+
+
+@pytest.mark.parametrize(
+    ("changes", "this"),
+    [
+        ({"name": "mnist"}, "'mnist' (1797 rows, 64 columns)"),
+        ({"name": "table", "rows": 1796}, "'table' (1796 rows, 64 columns)"),
+        ({"name": "digits", "columns": 63}, "'digits' (1797 rows, 63 columns)"),
+    ],
+)
+def test_other_data_than_those_of_the_fit(
+    result: fsjax.FitResult, digits: Dataset, calls: list, changes: dict, this: str
+) -> None:
+    rows, columns = changes.get("rows", 1797), changes.get("columns", 64)
+    assert digits.y is not None
+    other = Dataset(changes["name"], np.asarray(digits.X)[:rows, :columns], digits.y[:rows])
+    message = f"'digits' (1797 rows, 64 columns); this is {this}; pass the data of the fit"
+    with pytest.raises(DataError, match=re.escape(message)):
+        evaluate(result, other, ("svm",))
+    assert not calls
+
+
+def test_the_same_data_without_a_name(result: fsjax.FitResult, digits: Dataset) -> None:
+    unnamed = dataclasses.replace(digits, name="table")
+    expected = evaluate(result, digits, ("svm",))["svm_accuracy"]
+    np.testing.assert_array_equal(evaluate(result, unnamed, ("svm",))["svm_accuracy"], expected)
 
 
 def test_mistakes_are_found_before_anything_is_computed(
