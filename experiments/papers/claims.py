@@ -23,8 +23,8 @@ from experiments.studies.sparsify import BINMASK, PROBMASK
 #: Columns of ``reproduction/claims.csv``; ``run`` is a key of :data:`RUNS`.
 COLUMNS = ("run", "method", "metric", "mean", "std", "trials", "commit")
 
-#: The runs of section 4.1, by variant of their config, with an estimate of the CPU hours of the
-#: paper's eight trials of all methods.
+#: The runs of section 4.1, by variant of their config, with a guess of the CPU hours of the paper's
+#: eight trials of all methods, from the sizes of data and networks: none was timed.
 SELECTIONS = {
     "isolet": 0.5,
     "pcmac": 1.0,
@@ -192,7 +192,7 @@ def page_of(table: pd.DataFrame) -> str:
             "The paper's figures have no tables, so these are the numbers of its text.\n",
             as_rows(_searches_table(table)),
             _networks_table(table),
-            "Not run, with CPU hours that we expect for the paper's trials of all methods:\n",
+            "Not run. The CPU hours for all trials of the paper are a rough guess, not measured:\n",
             as_rows(_missing_table(table)),
         ]
     )
