@@ -39,8 +39,12 @@ def write_metrics_csv(result: FitResult, path: str | Path) -> None:
     write_text(path, text.getvalue())
 
 
-def result_dict(result: FitResult) -> dict[str, Any]:
+def result_dict(result: FitResult, split: str | None = None) -> dict[str, Any]:
     """The outcome of a run for S seeds in plain Python values for JSON.
+
+    Args:
+      result: the outcome.
+      split: the protocol of its split; published numbers for other rows are left out.
 
     Returns:
       ``method``, ``dataset``, ``task``, ``num_features`` (K), ``seeds`` (S), ``selected`` (S lists
@@ -63,14 +67,16 @@ def result_dict(result: FitResult) -> dict[str, Any]:
             **sampled,
             "stability": stability_metrics(result),
             "cost": result.cost,
-            "paper": published(method, **experiment, num_epochs=num_epochs, settings=settings),
+            "paper": published(
+                method, **experiment, num_epochs=num_epochs, settings=settings, split=split
+            ),
         }
     )
 
 
-def write_result_json(result: FitResult, path: str | Path) -> None:
+def write_result_json(result: FitResult, path: str | Path, split: str | None = None) -> None:
     """Writes :func:`result_dict`, usually to ``result.json``; OSError if it cannot be written."""
-    write_json(result_dict(result), path)
+    write_json(result_dict(result, split), path)
 
 
 def write_scores(result: FitResult, path: str | Path) -> None:

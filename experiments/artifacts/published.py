@@ -14,8 +14,9 @@ import io
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from fsjax.datasets.split_protocols import named_protocol
 from fsjax.errors import ConfigError
 
 FOLDER = Path(__file__).with_name("paper_results")
@@ -25,6 +26,10 @@ METRIC_OF_OTHER_K = "svm_accuracy"
 
 #: Columns that hold whole numbers or are empty.
 COUNTS = ("num_features", "num_epochs", "n_repeats")
+
+
+#: Protocols of the splits in the tables of each paper; ``paper`` as registered for the data set.
+SPLITS: Final = {"IP-CAE": "paper", "WAST": "wast", "CTRE": "wast"}
 
 
 class Besides(NamedTuple):
@@ -76,6 +81,7 @@ def published(
     num_features: int,
     num_epochs: int | None = None,
     settings: Mapping[str, Any] = {},
+    split: str | None = None,
 ) -> dict[str, dict[str, Any]]:
     """What the papers report for one experiment.
 
@@ -92,6 +98,8 @@ def published(
         vary must have the value of the published number. A missing one counts as the value of the
         papers' main results, except that ``hidden`` and ``epsilon`` must be given if a table
         depends on them. Other options are ignored.
+      split: the protocol of the run's split, such as ``wast``; numbers that a paper measured on
+        other rows are left out. ``None`` keeps them.
 
     Returns:
       By metric name: ``mean``, ``std`` (``None`` if not printed), ``n_repeats`` (or ``None``) and
@@ -109,6 +117,8 @@ def published(
 
     # The first entry of a metric counts: sorted by preference, ties in file order.
     for row in sorted(published_rows(method, dataset, task), key=preference):
+        if split is not None and not _same_rows(dataset, split, row.source):
+            continue
         conditions = {**main, **row.options}
         if num_epochs is not None and row.num_epochs not in (None, num_epochs):
             continue
@@ -122,6 +132,12 @@ def published(
         elif row.metric == METRIC_OF_OTHER_K:
             entries.setdefault(f"{row.metric}_k{row.num_features}", entry)
     return entries
+
+
+def _same_rows(dataset: str, split: str, source: str) -> bool:
+    """Whether a protocol splits a data set as the paper of ``source`` did."""
+    protocols = (split, SPLITS[source.split(",")[0]])
+    return len({named_protocol(dataset, protocol) for protocol in protocols}) == 1
 
 
 def published_value(table: str, dataset: str, method: str, metric: str, **setting: str) -> float:

@@ -4,7 +4,7 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from absl import flags
 from ml_collections import ConfigDict
@@ -17,8 +17,15 @@ from experiments.launch import cli
 from experiments.launch.config import load_config, override
 from experiments.launch.experiment import run_experiment
 from experiments.launch.run_folder import recorded_accuracy
+from fsjax.datasets.split_protocols import named_protocol
 from fsjax.engine.compilation import cache_by_default
 from fsjax.storage.atomic_files import write_text
+
+#: Fields of ``config.data`` that set the test rows. Runs that differ in one are not compared.
+TEST_ROWS: Final = ("split", "split_per_seed", "target", "impute", "noise_std")
+
+#: Other fields of ``config.data`` that may explain a difference.
+TREATMENT: Final = ("scaling", "valid_fraction")
 
 
 def join_variants(parts: Sequence[str]) -> list[str]:
@@ -32,18 +39,58 @@ def label_of(name: str) -> str:
     return "-".join([Path(path).stem, *filter(None, re.split("[,:]", variant))])
 
 
-def comparisons(results: Mapping[str, Mapping[str, Any]], workdir: Path) -> str:
-    """Compares the results of each group with the same data set and task; empty if there is none.
+def data_of(config: ConfigDict) -> dict[str, Any]:
+    """The fields of :data:`TEST_ROWS` and :data:`TREATMENT` of a configuration."""
+    data = config.data.to_dict()
+    fields = {name: data.get(name) for name in (*TEST_ROWS, *TREATMENT)}
+    return fields | {"split": named_protocol(data["name"], data["split"])}
+
+
+def differing(
+    names: Sequence[str], labels: Sequence[str], data: Mapping[str, Mapping[str, Any]]
+) -> str:
+    """The fields among ``names`` in which runs differ, as text; empty if there are none."""
+    values = {name: {label: data[label][name] for label in labels} for name in names}
+    return ", ".join(
+        f"data.{name} ({', '.join(f'{label}: {value!r}' for label, value in each.items())})"
+        for name, each in values.items()
+        if len(set(each.values())) > 1
+    )
+
+
+def comparisons(
+    results: Mapping[str, Mapping[str, Any]],
+    workdir: Path,
+    data: Mapping[str, Mapping[str, Any]],
+) -> str:
+    """Compares the results of each group with the same data set, task and test rows.
+
+    Reconstruction errors are in units of the scaled columns, so there the scaling counts too.
 
     Args:
       results: contents of ``result.json``, by the name of the run's folder.
       workdir: the folder that holds the folders of the runs.
+      data: :func:`data_of` their configurations, by the same names.
+
+    Returns:
+      Text to print after the results, which also says which fields of ``config.data`` differ;
+      empty if there is nothing to compare.
     """
-    groups: dict[tuple[str, str], list[str]] = {}
+    runs: dict[tuple[str, str], list[str]] = {}
+    groups: dict[tuple[str, str, str], list[str]] = {}
     for label, result in results.items():
-        groups.setdefault((result["dataset"], result["task"]), []).append(label)
+        experiment = (result["dataset"], result["task"])
+        compared = [data[label][name] for name in _compared_by(result["task"])]
+        runs.setdefault(experiment, []).append(label)
+        groups.setdefault((*experiment, repr(compared)), []).append(label)
     text = ""
-    for (dataset, task), labels in groups.items():
+    for (dataset, task), labels in runs.items():
+        fields = _compared_by(task)
+        if separate := differing(fields, labels, data):
+            text += f"\n\n{dataset}, {task}: not all are compared, as the runs differ in {separate}"
+        if other := differing([name for name in TREATMENT if name not in fields], labels, data):
+            text += f"\n\n{dataset}, {task}: the runs also differ in {other}"
+    for (dataset, task, _), labels in groups.items():
         histories = {label: recorded_accuracy(workdir / label) for label in labels}
         recorded = {label: curve for label, curve in histories.items() if curve is not None}
         tables = [delay_table(recorded)]
@@ -53,6 +100,10 @@ def comparisons(results: Mapping[str, Mapping[str, Any]], workdir: Path) -> str:
             tables.append(significance_table(samples, metric))
         text += "".join(f"\n\n{dataset}, {task}: {table}" for table in tables if table)
     return text
+
+
+def _compared_by(task: str) -> tuple[str, ...]:
+    return (*TEST_ROWS, "scaling") if task == "reconstruction" else TEST_ROWS
 
 
 def on_cluster(
@@ -85,7 +136,9 @@ def main() -> None:
             label: run_experiment(config, workdir / label, progress=values.progress)
             for label, config in configs.items()
         }
-    text = artifacts.summary_table(list(results.values())) + comparisons(results, workdir)
+    text = artifacts.summary_table(list(results.values())) + comparisons(
+        results, workdir, {label: data_of(config) for label, config in configs.items()}
+    )
     write_text(workdir / "table.txt", text + "\n")
     print(f"{text}\n\nall of it on one page: {artifacts.write_report(workdir)}")
 

@@ -140,7 +140,7 @@ def _run_experiment(config: ConfigDict, workdir: Path, progress: bool) -> dict[s
             "they are never preferred"
         )
     result = evaluated(config, result, dataset)
-    write_artifacts(result, dataset, workdir)
+    write_artifacts(result, dataset, workdir, config.data.split)
     end_run(config, workdir)
     if progress:
         print(f"wrote the results to {workdir} after {time.perf_counter() - started:.1f} s")
@@ -190,13 +190,13 @@ def _evaluation_options(config: ConfigDict) -> dict[str, Any]:
     }
 
 
-def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path) -> None:
+def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path, split: str) -> None:
     """Writes metrics, scores and pictures, and last ``result.json``, which marks the end."""
     artifacts.write_metrics_csv(result, workdir / "metrics.csv")
     artifacts.write_scores(result, workdir / "scores.npz")
     if is_lead():
         save_pictures(_pictures(result, dataset), workdir)
-    artifacts.write_result_json(result, workdir / "result.json")
+    artifacts.write_result_json(result, workdir / "result.json", split)
 
 
 def _pictures(result: fsjax.FitResult, dataset: Dataset) -> dict[str, Figure]:

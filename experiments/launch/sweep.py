@@ -137,7 +137,7 @@ def run_sweep(
     else:
         begin_run(config, workdir)
         sweep = fitted(planned, dataset, config)
-    table = _write(sweep, workdir)
+    table = _write(sweep, workdir, config.data.split)
     end_run(config, workdir)
     return table
 
@@ -245,7 +245,7 @@ def _write_table(sweep: fsjax.Sweep, workdir: Path) -> pd.DataFrame:
     return table
 
 
-def _write(sweep: fsjax.Sweep, workdir: Path) -> pd.DataFrame:
+def _write(sweep: fsjax.Sweep, workdir: Path, split: str) -> pd.DataFrame:
     table = _write_table(sweep, workdir)
     metric = next((name for name in MAIN_METRICS if name in table), "validation")
     save_pictures({"sweep": plot_sweep(table, sweep.names, metric)}, workdir)
@@ -254,7 +254,7 @@ def _write(sweep: fsjax.Sweep, workdir: Path) -> pd.DataFrame:
         "names": sweep.names,
         "best": best,
         "settings": sweep.settings,
-        "results": [artifacts.result_dict(result) for result in sweep.results],
+        "results": [artifacts.result_dict(result, split) for result in sweep.results],
     }
     write_json(content, workdir / "result.json")
     return table

@@ -87,6 +87,18 @@ def make_split(
     return Split(*(np.asarray(part, dtype=np.int32) for part in parts))
 
 
+def named_protocol(dataset: str, protocol: str) -> str:
+    """The protocol that splits a data set of this name, for one that depends on the data set.
+
+    ``'paper'`` is the registered protocol, or ``'stratified'`` for users' tables; ``'wast'`` is
+    ``'official'`` where WAST used the official test rows. Others are returned unchanged.
+    """
+    entry = ENTRIES.get(dataset)
+    if protocol == "paper":
+        protocol = entry.protocol if entry else "stratified"
+    return "official" if protocol == "wast" and entry and entry.wast_official else protocol
+
+
 def _paper(request: _Request) -> Split:
     entry = ENTRIES.get(request.dataset.name)
     return PROTOCOLS[entry.protocol if entry else "stratified"](request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,8 @@ from experiments.artifacts.statistics.comparison import (
     smallest_pvalue,
     training_delay,
 )
-from experiments.launch.compare import comparisons
+from experiments.launch.compare import TEST_ROWS, TREATMENT, comparisons, data_of
+from experiments.launch.config import load_config
 from experiments.launch.run_folder import recorded_accuracy
 
 SAMPLES = st.lists(st.floats(0, 100), min_size=2, max_size=8)
@@ -174,6 +176,11 @@ def test_runs_that_recorded_nothing(tmp_path: Path) -> None:
     assert recorded_accuracy(tmp_path / "missing") is None
 
 
+def same_data(labels: Iterable[str]) -> dict[str, dict[str, object]]:
+    """The fields of ``config.data`` of runs that all have the same."""
+    return {label: dict.fromkeys((*TEST_ROWS, *TREATMENT)) for label in labels}
+
+
 def test_comparisons_by_data_set_and_task(tmp_path: Path) -> None:
     history = {"test/accuracy": np.tile([10.0, 50.0, 96.0], (4, 1))}
     results = {
@@ -183,7 +190,7 @@ def test_comparisons_by_data_set_and_task(tmp_path: Path) -> None:
         "c": finished(tmp_path, "c", task="reconstruction"),
         "d": finished(tmp_path, "d", task="reconstruction"),
     }
-    delay, accuracy, error = comparisons(results, tmp_path).split("\n\n")[1:]
+    delay, accuracy, error = comparisons(results, tmp_path, same_data(results)).split("\n\n")[1:]
     assert delay.startswith("coil20, classification: training delay")
     assert delay.count("100.00 +- 0.00") == 2
     assert accuracy.startswith("coil20, classification: p of the Kolmogorov-Smirnov test")
@@ -195,6 +202,35 @@ def test_comparisons_by_data_set_and_task(tmp_path: Path) -> None:
 
 def test_a_single_result_adds_nothing(tmp_path: Path) -> None:
     history = {"test/accuracy": np.tile([10.0, 50.0, 96.0], (4, 1))}
-    assert comparisons({"a": finished(tmp_path, "a", history=history)}, tmp_path) == ""
+    single = {"a": finished(tmp_path, "a", history=history)}
+    assert comparisons(single, tmp_path, same_data(single)) == ""
     pair = {name: finished(tmp_path, name, metrics={"auc": np.ones(4)}) for name in "ab"}
-    assert comparisons(pair, tmp_path) == ""
+    assert comparisons(pair, tmp_path, same_data(pair)) == ""
+
+
+def test_runs_on_other_test_rows_are_not_compared(tmp_path: Path) -> None:
+    results = {label: finished(tmp_path, label) for label in ("a", "b", "c")}
+    data = same_data(results)
+    data["c"]["split"], data["b"]["scaling"] = "wast", "minmax"
+    separate, note, table = comparisons(results, tmp_path, data).split("\n\n")[1:]
+    assert "not all are compared" in separate
+    assert separate.endswith("data.split (a: None, b: None, c: 'wast')")
+    assert note.endswith("also differ in data.scaling (a: None, b: 'minmax', c: None)")
+    assert "1 a" in table and "2 b" in table and "c " not in table.splitlines()[-1]
+
+
+def test_errors_on_other_scales_are_not_compared(tmp_path: Path) -> None:
+    task = "reconstruction"
+    results = {label: finished(tmp_path, label, task=task) for label in ("a", "b")}
+    data = same_data(results)
+    data["b"]["scaling"] = "minmax"
+    text = comparisons(results, tmp_path, data)
+    assert "not all are compared" in text and "Kolmogorov" not in text
+
+
+def test_names_of_the_same_split_are_compared() -> None:
+    splits = {
+        name: data_of(load_config(f"configs/{name}"))["split"]
+        for name in ("ip_cae.py:mnist", "wast.py:mnist", "ip_cae.py:usps", "wast.py:usps")
+    }
+    assert list(splits.values()) == ["ip_cae", "official", "wast", "wast"]

@@ -86,6 +86,13 @@ def test_result_json_is_the_result_dict(tmp_path):
     assert read["paper"]["embedded_accuracy"]["mean"] == 97.92
 
 
+@pytest.mark.parametrize(("split", "compared"), [(None, True), ("paper", True), ("wast", False)])
+def test_published_numbers_are_those_of_the_same_split(split, compared):
+    options = {"dataset": "coil20", "num_features": 50, "columns": 100}
+    paper = result_dict(make_result(**options), split)["paper"]
+    assert ("embedded_accuracy" in paper) == compared
+
+
 def test_result_without_published_numbers():
     assert result_dict(make_result(dataset="digits"))["paper"] == {}
 
