@@ -50,7 +50,11 @@ def launched(count: int, workdir: Path, kill: tuple[int, int, float] | None = No
             time.sleep(0.02)
         time.sleep(after)
         running[victim].kill()
-    return ended(running)
+        killed = time.monotonic()
+    outcomes = ended(running)
+    if kill is not None:
+        print(f"the others ended {time.monotonic() - killed:.1f} s after the kill", flush=True)
+    return outcomes
 
 
 def outcome(workdir: Path) -> dict[str, Any]:
