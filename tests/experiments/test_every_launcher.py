@@ -102,7 +102,10 @@ LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
         ],
         ["one_shot.csv"],
     ),
-    "studies/sparsity/step_cost": (["--recipes=magnitude", "--turns=2", "--every=2"], []),
+    "studies/sparsity/step_cost": (
+        ["--network=transformer", "--recipes=magnitude", "--turns=2", "--every=2"],
+        [],
+    ),
     "studies/recovery": (
         ["--methods=fisher_score", "--seeds=1", "--num_samples=200", "--out={tmp}/recovery.md"],
         ["recovery.md"],

@@ -96,7 +96,7 @@ def test_what_does_not_fit():
 def test_artifacts(num_seeds, tmp_path):
     result = make_result(columns=12, num_features=3, num_seeds=num_seeds)
     data = Dataset("table", np.zeros((4, 12), np.float32), np.arange(4) % 2)
-    write_artifacts(result, data, tmp_path)
+    write_artifacts(result, data, tmp_path, "stratified")
     assert (tmp_path / "stability.png").exists() == (num_seeds > 1)
     read = json.loads((tmp_path / "result.json").read_text())
     assert read["stability"] == stability_metrics(result) == result_dict(result)["stability"]
