@@ -22,7 +22,7 @@ from fsjax.engine.compilation import cache_by_default
 from fsjax.storage.atomic_files import write_text
 
 #: Fields of ``config.data`` that set the test rows. Runs that differ in one are not compared.
-TEST_ROWS: Final = ("split", "split_per_seed", "target", "impute", "noise_std")
+TEST_ROWS: Final = ("options", "split", "split_per_seed", "target", "impute", "noise_std")
 
 #: Other fields of ``config.data`` that may explain a difference.
 TREATMENT: Final = ("scaling", "valid_fraction")
@@ -43,7 +43,7 @@ def data_of(config: ConfigDict) -> dict[str, Any]:
     """The fields of :data:`TEST_ROWS` and :data:`TREATMENT` of a configuration."""
     data = config.data.to_dict()
     fields = {name: data.get(name) for name in (*TEST_ROWS, *TREATMENT)}
-    return fields | {"split": named_protocol(data["name"], data["split"])}
+    return fields | {"split": named_protocol(data["name"], data.get("split", "paper"))}
 
 
 def differing(
@@ -54,7 +54,7 @@ def differing(
     return ", ".join(
         f"data.{name} ({', '.join(f'{label}: {value!r}' for label, value in each.items())})"
         for name, each in values.items()
-        if len(set(each.values())) > 1
+        if len(set(map(repr, each.values()))) > 1
     )
 
 

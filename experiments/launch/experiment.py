@@ -140,7 +140,7 @@ def _run_experiment(config: ConfigDict, workdir: Path, progress: bool) -> dict[s
             "they are never preferred"
         )
     result = evaluated(config, result, dataset)
-    write_artifacts(result, dataset, workdir, config.data.split)
+    write_artifacts(result, dataset, workdir, config.data.get("split", "paper"))
     end_run(config, workdir)
     if progress:
         print(f"wrote the results to {workdir} after {time.perf_counter() - started:.1f} s")

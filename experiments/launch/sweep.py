@@ -137,7 +137,7 @@ def run_sweep(
     else:
         begin_run(config, workdir)
         sweep = fitted(planned, dataset, config)
-    table = _write(sweep, workdir, config.data.split)
+    table = _write(sweep, workdir, config.data.get("split", "paper"))
     end_run(config, workdir)
     return table
 

@@ -95,13 +95,17 @@ def named_protocol(dataset: str, protocol: str) -> str:
     """
     entry = ENTRIES.get(dataset)
     if protocol == "paper":
-        protocol = entry.protocol if entry else "stratified"
+        protocol = _registered(dataset)
     return "official" if protocol == "wast" and entry and entry.wast_official else protocol
 
 
+def _registered(dataset: str) -> str:
+    entry = ENTRIES.get(dataset)
+    return entry.protocol if entry else "stratified"
+
+
 def _paper(request: _Request) -> Split:
-    entry = ENTRIES.get(request.dataset.name)
-    return PROTOCOLS[entry.protocol if entry else "stratified"](request)
+    return PROTOCOLS[_registered(request.dataset.name)](request)
 
 
 def _stratified(request: _Request) -> Split:
