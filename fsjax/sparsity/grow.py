@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from fsjax.sparsity.kth import largest, ordered_bits, random_order, random_subset
+from fsjax.sparsity.kth import count_true, largest, ordered_bits, random_order, random_subset
 from fsjax.sparsity.topology import (
     GrowRule,
     Layer,
@@ -31,10 +31,6 @@ COMPARED = 2000
 def _free(layer: Layer, dropped: Array) -> Array:
     """Connections that were not kept."""
     return ~layer.mask | dropped
-
-
-def _count(chosen: Array) -> Array:
-    return jnp.sum(chosen, dtype=jnp.int32)
 
 
 def random(layer: Layer, dropped: Array, key: Array) -> Array:
@@ -63,10 +59,10 @@ def similar(layer: Layer, dropped: Array, key: Array) -> Array:
 @needs("similarity")
 def similar_or_random(layer: Layer, dropped: Array, key: Array) -> Array:
     """The most similar neurons; random ones where these were just dropped (CTRE, algorithm 2)."""
-    wanted = _count(dropped)
+    wanted = count_true(dropped)
     picks = largest(layer.needed("similarity"), wanted, _free(layer, dropped))
     grown = picks & ~dropped
-    rest = random_subset(key, wanted - _count(grown), _free(layer, dropped) & ~grown)
+    rest = random_subset(key, wanted - count_true(grown), _free(layer, dropped) & ~grown)
     return grown | rest
 
 
@@ -148,14 +144,14 @@ def important_inputs(layer: Layer, dropped: Array, key: Array) -> Array:
     its importance ``(I, 1)``.
     """
     importance = layer.needed("importance")[:, 0]
-    return _by_neuron(_free(layer, dropped), importance, _count(dropped), axis=0)
+    return _by_neuron(_free(layer, dropped), importance, count_true(dropped), axis=0)
 
 
 @needs("importance")
 def important_outputs(layer: Layer, dropped: Array, key: Array) -> Array:
     """As :func:`important_inputs`, for the importance ``(1, O)`` of the output neurons."""
     importance = layer.needed("importance")[0]
-    return _by_neuron(_free(layer, dropped), importance, _count(dropped), axis=1)
+    return _by_neuron(_free(layer, dropped), importance, count_true(dropped), axis=1)
 
 
 def _by_neuron(free: Array, importance: Array, wanted: Array, axis: int) -> Array:
@@ -171,7 +167,7 @@ def _by_neuron(free: Array, importance: Array, wanted: Array, axis: int) -> Arra
     # One neuron at most is filled in part, up to some position; without one, this changes nothing.
     partial = jnp.argmax((quota > 0) & (quota < room))
     line = jax.lax.dynamic_index_in_dim(free, partial, axis, keepdims=False)
-    length = _count(jnp.cumsum(line) <= quota[partial])
+    length = count_true(jnp.cumsum(line) <= quota[partial])
     in_part = (jnp.arange(room.size) == partial)[:, None] & (jnp.arange(line.size) < length)
     full = jnp.expand_dims(quota == room, 1 - axis)
     return free & (full | (in_part if axis == 0 else in_part.T))

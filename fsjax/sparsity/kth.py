@@ -24,11 +24,13 @@ _ROWS = 32
 
 
 def ordered_bits(values: Array) -> Array:
-    """Returns int32 keys, below the largest int32, in the same order as the values.
+    """Returns int32 keys in the same order as the values.
 
     Floats of any shape are compared in float32 precision; -0 equals 0, and NaN counts as minus
-    infinity. Integers of at most 32 bits are their own keys.
+    infinity. Integers may have at most 32 bits.
     """
+    if values.dtype == jnp.uint32:
+        values = jax.lax.bitcast_convert_type(values ^ np.uint32(1 << 31), jnp.int32)
     if jnp.issubdtype(values.dtype, jnp.integer):
         return values.astype(jnp.int32)
     values = values.astype(jnp.float32)
@@ -98,8 +100,8 @@ def preferred(choice: Array, k: Array | int, among: Array) -> Array:
         partly = _in_rows(among & (chosen ^ too_few), False)
         wanted = jnp.where(too_few, k - number, k)
         last = _last_position(partly, wanted, _count(partly) > wanted)
-        first = (partly & (_positions(partly.shape) <= last)).reshape(-1)[: chosen.size]
-        return ((chosen & too_few) | first.reshape(chosen.shape)) & (k > 0)
+        first = _from_rows(partly & (_positions(partly.shape) <= last), chosen.shape)
+        return ((chosen & too_few) | first) & (k > 0)
 
     return jax.lax.cond(number == k, lambda: chosen, repaired)
 
@@ -114,7 +116,7 @@ def kth_smallest(values: Array, k: Array | int, among: Array | None = None) -> A
     """
     bits = ordered_bits(values)
     chosen = _first_by_bits(bits, k, among)
-    number = jnp.sum(chosen, dtype=jnp.int32)
+    number = count_true(chosen)
     bits_of_kth = jnp.max(jnp.where(chosen, bits, ordered_bits(jnp.float32(-jnp.inf))))
     bits_of_kth = jax.lax.bitcast_convert_type(
         jnp.where(bits_of_kth < 0, bits_of_kth ^ _LAST, bits_of_kth), jnp.float32
@@ -139,21 +141,42 @@ def _middle(low: Array, high: Array) -> Array:
 
 
 def _in_rows(bits: Array, filler: int = int(_LAST)) -> Array:
-    """The entries, in the same order, as ``(_ROWS, n)`` or ``(_ROWS, m, n)``, padded."""
+    """The entries, in the same order, as ``(rows, n)`` or ``(rows, m, n)``, padded if need be."""
     # Only the first axis is split: otherwise XLA fuses an index division per entry into the code
     # that computes the entries.
-    lines = bits if bits.ndim == 2 and bits.shape[0] >= _ROWS else bits.reshape(-1)
-    fill = [(0, -lines.shape[0] % _ROWS)] + [(0, 0)] * (lines.ndim - 1)
-    lines = jnp.pad(lines, fill, constant_values=filler)
-    return lines.reshape(_ROWS, -1, *lines.shape[1:])
+    lines = bits.reshape(_lines_shape(bits.shape))
+    rows = _number_of_rows(lines.shape[0])
+    missing = -lines.shape[0] % rows
+    if missing:
+        fill = [(0, missing)] + [(0, 0)] * (lines.ndim - 1)
+        lines = jnp.pad(lines, fill, constant_values=filler)
+    return lines.reshape(rows, -1, *lines.shape[1:])
+
+
+def _number_of_rows(lines: int) -> int:
+    """The most rows that need no padding, which is slow; else the most."""
+    even = (rows for rows in range(_ROWS, _ROWS // 4, -1) if lines % rows == 0)
+    return next(even, _ROWS)
+
+
+def _from_rows(entries: Array, shape: tuple[int, ...]) -> Array:
+    """The inverse of :func:`_in_rows`: the entries in their shape, without the padding."""
+    lines = _lines_shape(shape)
+    return entries.reshape(-1, *lines[1:])[: lines[0]].reshape(shape)
+
+
+def _lines_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape if len(shape) == 2 and shape[0] >= _ROWS else (math.prod(shape),)
 
 
 def _first_by_bits(bits: Array, k: Array | int, among: Array | None) -> Array:
-    shape, size = bits.shape, bits.size
+    shape = bits.shape
+    candidates = jnp.int32(bits.size) if among is None else count_true(among)
+    # The largest key marks what is no candidate.
+    bits = jnp.minimum(bits, _LAST - 1)
     if among is not None:
         bits = jnp.where(among, bits, _LAST)
     bits = _in_rows(bits)
-    candidates = _count(bits < _LAST)
     k = jnp.clip(jnp.asarray(k, jnp.int32), 0, candidates)
 
     # Invariant: fewer than k entries are <= low, at least k are <= high.
@@ -174,12 +197,16 @@ def _first_by_bits(bits: Array, k: Array | int, among: Array | None) -> Array:
 
     start = (jnp.asarray(_FIRST), jnp.asarray(_LAST - 1), candidates)
     _, threshold, at_threshold = jax.lax.while_loop(unfinished, bisect, start)
-    # Of the entries at the threshold, those with the highest positions are too many.
     surplus = at_threshold - k
-    ties = bits == threshold
-    last = _last_position(ties, _count(ties) - surplus, surplus > 0)
-    chosen = (bits < threshold) | (ties & (_positions(bits.shape) <= last))
-    return (chosen & (k > 0)).reshape(-1)[:size].reshape(shape)
+
+    def without_surplus() -> Array:
+        # Of the entries at the threshold, those with the highest positions are too many.
+        ties = bits == threshold
+        last = _last_position(ties, _count(ties) - surplus, surplus > 0)
+        return (bits < threshold) | (ties & (_positions(bits.shape) <= last))
+
+    chosen = jax.lax.cond(surplus > 0, without_surplus, lambda: bits <= threshold)
+    return _from_rows(chosen & (k > 0), shape)
 
 
 def _positions(shape: tuple[int, ...]) -> Array:

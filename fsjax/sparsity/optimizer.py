@@ -217,21 +217,25 @@ def sparse(
         # The connections change before the step, so that XLA fuses the step with the sum of updates
         # and parameters. At a change, the weights after the step are computed once more, for rules.
         def change(carry: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
-            stored, before, gradients, _, initial = carry
+            stored, before, gradients, new, initial = carry
             masks, weights = unpack(stored), params
             if not recipe.replaces_step:
                 weights = optax.apply_updates(params, train(gradients, masks, before)[0])
             changed = changed_by(weights, masks, gradients)
-            new = jax.tree.map(lambda mask, keep: mask & ~keep, changed.masks, changed.kept)
             before = keep_moments(inner, before, changed)
             trained = apply_masks(gradients, changed.kept)
-            initial = None if initial is None else changed.params
+            if new is not None:
+                new = jax.tree.map(lambda mask, keep: mask & ~keep, changed.masks, changed.kept)
+            if initial is not None:
+                initial = changed.params
             return as_stored(changed.masks), before, trained, new, initial
 
-        none = jax.tree.map(jnp.zeros_like, masks)
+        # An inactive weight is 0, so a new one that starts there is right unless the step moves it.
         from_zero = recipe.grow_init is jax.nn.initializers.zeros
+        unmoved = recipe.grow is None or (from_zero and recipe.replaces_step)
+        new = None if unmoved else jax.tree.map(jnp.zeros_like, masks)
         initial = None if from_zero else jax.tree.map(jnp.zeros_like, params)
-        carry = (state.masks, state.inner, gradients, none, initial)
+        carry = (state.masks, state.inner, gradients, new, initial)
         stored, before, trained, new, initial = _change_if(due, change, carry)
         masks = unpack(stored)
         if recipe.replaces_step:
@@ -241,7 +245,9 @@ def sparse(
             moves = jax.tree.map(lambda move: jnp.where(due, 0, move), moves)
         else:
             moves, after = train(trained, masks, before)
-        kept = jax.tree.map(lambda mask, new: mask & ~new, masks, new)
+        kept = masks
+        if new is not None:
+            kept = jax.tree.map(lambda mask, new: mask & ~new, masks, new)
         moves = settled(moves, kept, initial)
         return moves, SparseState(step, state.key, stored, after, mean)
 

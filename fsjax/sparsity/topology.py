@@ -210,7 +210,7 @@ def choose_grown(rule: GrowRule, layer: Layer, dropped: Array, key: Array) -> Ar
       ConfigError: if the rule returns another shape or type than it may.
     """
     picks = _checked(rule(layer, dropped, key), f"the grow rule {rule_name(rule)}", layer)
-    free, wanted = ~layer.mask | dropped, jnp.sum(dropped, dtype=jnp.int32)
+    free, wanted = ~layer.mask | dropped, count_true(dropped)
     if picks.dtype == bool:
         return preferred(picks, wanted, free & picks if shrinks(rule) else free)
     return largest(picks, wanted, free)

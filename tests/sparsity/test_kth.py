@@ -93,6 +93,27 @@ def test_order_of_large_arrays_with_many_ties() -> None:
         assert kth_smallest(values, k) == np.sort(values)[k - 1]
 
 
+@pytest.mark.parametrize("shape", [(64, 5), (37, 5), (45, 2), (31, 31), (121,), (997,)])
+def test_matrices_with_and_without_padding(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(3)
+    values = rng.integers(0, 20, shape).astype(np.float32)
+    among = rng.random(shape) < 0.8
+    for k in (0, 1, 30, 80, int(among.sum()), 10**4):
+        np.testing.assert_array_equal(smallest(values, k, among), first_of_sort(values, k, among))
+        expected = first_of_sort(~among, k)
+        np.testing.assert_array_equal(preferred(among, k, np.ones(shape, bool)), expected)
+
+
+def test_integers_of_the_whole_range() -> None:
+    unsigned = np.array([2**32 - 1, 2**31, 0, 2**31 - 1, 5, 2**32 - 3], np.uint32)
+    signed = np.array([2**31 - 1, 0, -(2**31), -1, 5, 2**31 - 3], np.int32)
+    for values in (unsigned, signed):
+        for k in range(7):
+            order = np.argsort(values, kind="stable")
+            assert set(np.flatnonzero(smallest(values, k))) == set(order[:k])
+            assert set(np.flatnonzero(largest(values, k))) == set(order[6 - k :])
+
+
 def test_one_compilation_for_every_k() -> None:
     counted = jax.jit(lambda values, k: kth.smallest(values, k))
     values = jnp.arange(9.0)
