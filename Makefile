@@ -38,7 +38,7 @@ FAST_COMPILE := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters
 
 # One thread per worker: on two cores, the threads of OpenBLAS and OpenMP wait for one another in loops
 # that take longer than the work.
-TEST_SETTINGS = OMP_NUM_THREADS=1 XLA_FLAGS="$(1) $$XLA_FLAGS"
+TEST_SETTINGS = OMP_NUM_THREADS=1 JAX_TRACEBACK_IN_LOCATIONS_LIMIT=0 XLA_FLAGS="$(1) $$XLA_FLAGS"
 
 # COVERAGE=--cov measures the branches of fsjax/ and fails below the floor in pyproject.toml; CI does.
 test: $(STAMP)

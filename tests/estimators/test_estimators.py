@@ -1,28 +1,19 @@
-"""Estimators in the hands of a scikit-learn user: tables, pipelines, searches, mistakes.
-
-Covers ``fsjax.estimators.inputs``, ``fsjax.estimators.reading``.
-"""
+"""Estimators in the hands of a scikit-learn user: what they select, predict and show."""
 
 from __future__ import annotations
 
 import dataclasses
-import io
-import pickle
 import signal
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from estimator_helpers import COLUMNS, ROWS, quick, table
 from marks import some_slow
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -30,11 +21,9 @@ from sklearn.preprocessing import StandardScaler
 
 import fsjax
 from fsjax import estimators
-from fsjax.data import Dataset
-from fsjax.errors import ConfigError, DataError
-from fsjax.estimators import ESTIMATORS, IPCAE, STG, WAST, FisherScore, Selector
+from fsjax.errors import ConfigError
+from fsjax.estimators import ESTIMATORS, IPCAE, STG, FisherScore, Selector
 from fsjax.estimators.base import importances
-from fsjax.method import Method
 from fsjax.tasks import TABLE
 from tools import stubs
 
@@ -49,108 +38,6 @@ TINY: dict[str, dict[str, Any]] = {
 
 #: Classes that differ from another one by options alone; ``make test-slow`` tries them.
 ALIKE = ("cae", "gjsd", "ctre_seq", "rigl", "snip", "static_sparse", "dense", "random_selection")
-
-ROWS, COLUMNS = 60, 6
-
-
-def table(kind: str = "classes") -> tuple[np.ndarray, np.ndarray]:
-    """Column 2 tells the target; columns 0 and 5 are constant and noise."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(ROWS, COLUMNS))
-    x[:, 0] = 3.0
-    if kind == "classes":
-        return x, np.where(x[:, 2] > 0, "high", "low")
-    if kind == "several":
-        return x, np.stack([x[:, 2], 2.0 * x[:, 2] + 1.0], axis=1)
-    return x, 3.0 * x[:, 2] + 1.0
-
-
-def quick(**changes: Any) -> FisherScore:
-    """The cheapest of them: all that use it share one program."""
-    options = {"n_features_to_select": 2, "hidden": (4,), "num_epochs": 3, "learning_rate": 0.1}
-    return FisherScore(**{**options, **changes})
-
-
-@pytest.fixture(scope="module")
-def fitted() -> FisherScore:
-    return quick(n_seeds=2).fit(*table())
-
-
-@pytest.fixture
-def fits(fitted: FisherScore, monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
-    """Method, data and options of every call of ``fsjax.fit``, of which none trains."""
-    calls = []
-
-    def recorded(method: Method, dataset: Dataset, **options: Any) -> fsjax.FitResult:
-        calls.append((method, dataset, options))
-        return fitted.result_
-
-    monkeypatch.setattr("fsjax.estimators.base.fit", recorded)
-    return calls
-
-
-def test_parameters_reach_the_fit(fits: list[tuple]) -> None:
-    x, y = table()
-    weight = np.linspace(1.0, 2.0, ROWS)
-    estimator = quick(
-        learning_rate=0.2,
-        num_epochs=7,
-        batch_size=5,
-        n_seeds=2,
-        random_state=4,
-        validation_fraction=0.25,
-        standardize="minmax",
-        early_stopping=3,
-        max_time=9.0,
-        callback=print,
-        verbose=True,
-    )
-    estimator.fit(x, y, sample_weight=weight).set_params(warm_start=True).fit(x, y)
-    (method, dataset, options), (_, _, again) = fits
-    expected = {
-        "seeds": range(4, 6),
-        "task": "classification",
-        "num_epochs": 7,
-        "batch_size": 5,
-        "scaling": "minmax",
-        "groups": None,
-        "early_stopping": 3,
-        "max_time": 9.0,
-        "callback": print,
-        "progress": True,
-        "start": None,
-    }
-    assert {name: options[name] for name in expected} == expected
-    assert method.about.num_features == 2
-    assert dict(method.about.settings)["learning_rate"] == 0.2
-    np.testing.assert_array_equal(options["sample_weight"], weight)
-    np.testing.assert_array_equal(dataset.X, x)
-    np.testing.assert_array_equal(dataset.y, y == "low")
-    assert list(map(len, options["split"])) == [45, 15, 0]
-    assert again["sample_weight"] is None and again["start"] is estimator.result_
-
-
-def test_rows_that_validate_follow_the_seed_and_hold_the_classes_in_proportion(
-    fits: list[tuple],
-) -> None:
-    x, y = table()[0], np.repeat([0, 1, 2], [30, 20, 10])
-    for seed in (0, 1):
-        quick(validation_fraction=0.2, random_state=seed).fit(x, y)
-    first, second = (options["split"].valid for _, _, options in fits)
-    for rows in (first, second):
-        assert np.bincount(y[rows]).tolist() == [6, 4, 2]
-    assert not np.array_equal(first, second)
-
-
-def test_validation_data_come_last_and_have_no_weights(fits: list[tuple]) -> None:
-    x, y = table()
-    weight = np.linspace(1.0, 2.0, 40)
-    estimator = quick(validation_data=(x[:20], y[:20]))
-    estimator.fit(x[20:], y[20:], sample_weight=weight)
-    ((_, dataset, options),) = fits
-    np.testing.assert_array_equal(options["sample_weight"], [*weight, *np.ones(20)])
-    np.testing.assert_array_equal(dataset.X, np.roll(x, -20, axis=0))
-    assert [list(rows) for rows in options["split"]] == [[*range(40)], [*range(40, 60)], []]
 
 
 @pytest.mark.parametrize("name", some_slow(ESTIMATORS, ALIKE))
@@ -190,40 +77,6 @@ def test_it_is_the_fit_of_the_library(fitted: FisherScore) -> None:
     np.testing.assert_array_equal(again.scores, fitted.result_.scores)
     np.testing.assert_array_equal(again.predict(x), fitted.result_.predict(x))
     assert fitted.selected_[0][0] == 2
-
-
-def test_frames_keep_their_names(fitted: FisherScore) -> None:
-    x, y = table()
-    frame = pd.DataFrame(x, columns=list("abcdef"))
-    estimator = quick().fit(frame, pd.Series(y))
-    assert "c" in estimator.get_feature_names_out()
-    out = estimator.set_output(transform="pandas").transform(frame)
-    assert list(out.columns) == list(estimator.get_feature_names_out())
-    np.testing.assert_array_equal(out["c"], frame["c"])
-    back = estimator.inverse_transform(out)
-    assert back.shape == x.shape and (np.asarray(back)[:, ~estimator.get_support()] == 0).all()
-    with pytest.raises(ValueError, match="feature names"):
-        estimator.predict(frame[list("bacdef")])
-
-
-def test_polars_frames() -> None:
-    import polars
-
-    x, y = table()
-    frame = polars.DataFrame(x, schema=list("abcdef"))
-    estimator = quick().fit(frame, y).set_output(transform="polars")
-    out = estimator.transform(frame)
-    assert isinstance(out, polars.DataFrame) and "c" in out.columns
-    np.testing.assert_array_equal(estimator.predict(frame), quick().fit(x, y).predict(x))
-
-
-@pytest.mark.parametrize("dtype", [np.int32, np.float32, np.float64])
-def test_kinds_of_numbers(dtype: type) -> None:
-    x, y = table()
-    x = np.round(10 * x).astype(dtype)
-    estimator = quick().fit(x, y)
-    assert estimator.transform(x).dtype == dtype
-    assert estimator.get_support()[2]
 
 
 def test_attributes_and_outputs_that_scikit_learn_names(fitted: FisherScore) -> None:
@@ -299,21 +152,6 @@ def test_ctrl_c_also_ends_a_cross_validation() -> None:
     assert kept.n_iter_ == 1
 
 
-def test_nullable_and_arrow_columns_of_pandas() -> None:
-    x, y = table()
-    plain = pd.DataFrame(np.round(4 * x), columns=list("abcdef")).assign(b=x[:, 1] > 0)
-    expected = quick().fit(plain, y)
-    for kind in ("numpy_nullable", "pyarrow"):
-        frame = plain.convert_dtypes(dtype_backend=kind)
-        estimator = quick().fit(frame, pd.Series(y).convert_dtypes(dtype_backend=kind))
-        np.testing.assert_array_equal(estimator.scores_, expected.scores_)
-        np.testing.assert_array_equal(estimator.predict(frame), expected.predict(plain))
-        assert list(estimator.feature_names_in_) == list("abcdef")
-        frame.loc[3, "c"] = pd.NA
-        with pytest.raises(DataError, match=r"1 missing values \(NaN\) in 1 .*'c'; put an imputer"):
-            quick().fit(frame, y)
-
-
 @pytest.mark.parametrize("kind", ["numbers", "several"])
 def test_regression(kind: str) -> None:
     x, y = table(kind)
@@ -337,34 +175,6 @@ def test_a_filter_selects_and_leaves_prediction_to_others() -> None:
     assert "FisherScore selects columns and predicts nothing" in str(caught.value.__cause__)
     pipeline = make_pipeline(FisherScore(1), LogisticRegression())
     assert pipeline.fit(x, y).score(x, y) > 0.9
-
-
-def test_labels_play_no_part_without_supervision() -> None:
-    x, y = table()
-    options = {"n_features_to_select": 2, "hidden": (4,), "num_epochs": 2}
-    with_labels, without = WAST(**options).fit(x, y), WAST(**options).fit(x)
-    np.testing.assert_array_equal(with_labels.scores_, without.scores_)
-
-
-def test_weights_of_rows_and_of_classes() -> None:
-    x, y = table()
-    rng = np.random.default_rng(1)
-    noise = rng.permutation(y)
-    both_x, both_y = np.concatenate([x, x]), np.concatenate([y, noise])
-    weight = np.repeat([1.0, 0.0], ROWS)
-    plain, weighted = quick().fit(x, y), quick().fit(both_x, both_y, sample_weight=weight)
-    np.testing.assert_array_equal(plain.predict_proba(x), weighted.predict_proba(x))
-
-    third = np.concatenate([y, np.full(ROWS, "third")])
-    without = quick().fit(both_x, third, sample_weight=weight)
-    assert list(without.classes_) == ["high", "low"]
-    np.testing.assert_array_equal(without.predict_proba(x), plain.predict_proba(x))
-
-    lean = quick(class_weight={"high": 50.0, "low": 1.0}, num_epochs=30).fit(x, noise)
-    even = quick(num_epochs=30).fit(x, noise)
-    assert (lean.predict(x) == "high").mean() > 0.9 > (even.predict(x) == "high").mean()
-    with pytest.raises(ConfigError, match="class_weight"):
-        WAST(class_weight="balanced").fit(x)
 
 
 def test_pipelines_and_searches() -> None:
@@ -415,103 +225,6 @@ def test_more_seeds_agree_on_one_selection() -> None:
     np.testing.assert_allclose(estimator.selection_frequency_, counts / 3)
     again = clone(estimator).fit(x, y)
     np.testing.assert_array_equal(again.predict_proba(x), estimator.predict_proba(x))
-
-
-def test_rows_to_validate_on() -> None:
-    x, y = table()
-    estimator = quick(validation_data=(x[:20], y[:20])).fit(x[20:], y[20:])
-    assert list(estimator.result_.splits[0].valid) == list(range(40, 60))
-    assert "valid/loss" not in quick(validation_fraction=0).fit(x, y).history_
-
-
-def test_pickle_and_joblib(fitted: FisherScore, tmp_path: Path) -> None:
-    x, _ = table()
-    expected = fitted.predict_proba(x)
-    copy = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(copy.predict_proba(x), expected)
-    stream = io.BytesIO()
-    joblib.dump(fitted, stream)
-    stream.seek(0)
-    np.testing.assert_array_equal(joblib.load(stream).support_, fitted.support_)
-
-
-def test_saved_and_loaded_in_a_fresh_process(fitted: FisherScore, tmp_path: Path) -> None:
-    x, _ = table()
-    fitted.save(tmp_path / "model.npz")
-    copy = estimators.load(tmp_path / "model.npz")
-    assert copy.get_params() == fitted.get_params()
-    for name in ("classes_", "support_", "ranking_", "scores_", "selection_frequency_"):
-        np.testing.assert_array_equal(getattr(copy, name), getattr(fitted, name))
-    np.save(tmp_path / "x.npy", x)
-    program = (
-        "import sys, numpy as np; from fsjax import estimators; "
-        "model = estimators.load(sys.argv[1]); "
-        "np.save(sys.argv[3], model.predict_proba(np.load(sys.argv[2])))"
-    )
-    paths = [str(tmp_path / name) for name in ("model.npz", "x.npy", "p.npy")]
-    subprocess.run([sys.executable, "-c", program, *paths], check=True)
-    np.testing.assert_allclose(np.load(paths[2]), fitted.predict_proba(x), rtol=1e-6)
-
-
-def test_files_that_are_no_estimator(fitted: FisherScore, tmp_path: Path) -> None:
-    fsjax.save(fitted.result_, tmp_path / "result.npz")
-    with pytest.raises(DataError, match="not an estimator"):
-        estimators.load(tmp_path / "result.npz")
-    with pytest.raises(ConfigError, match="random_state"):
-        quick(random_state=np.random.RandomState(0)).fit(*table()).save(tmp_path / "x.npz")
-    with pytest.raises(NotFittedError):
-        quick().save(tmp_path / "x.npz")
-
-
-MISTAKES: list[tuple[dict[str, Any], str]] = [
-    ({"n_features_to_select": 7}, "X has 6 columns; choose at most 6"),
-    ({"n_features_to_select": 0}, "whole number from 1 to 6"),
-    ({"n_features_to_select": 1.5}, "share in \\(0, 1\\]"),
-    ({"n_features_to_select": "two"}, "whole number from 1 to 6"),
-    ({"task": "clasification"}, "did you mean 'classification'"),
-    ({"task": "regression"}, "allowed: 'classification'"),
-    ({"hidden": (0,)}, "hidden"),
-    ({"learning_rate": -1.0}, "learning_rate"),
-    ({"n_seeds": 0}, "n_seeds=0"),
-    ({"random_state": -1}, "seed"),
-    ({"num_epochs": 0}, "num_epochs=0"),
-    ({"batch_size": 0}, "batch_size=0"),
-    ({"validation_fraction": 1.0}, "validation_fraction"),
-    ({"validation_data": 3}, "pair"),
-    ({"standardize": "minmx"}, "did you mean 'minmax'"),
-    ({"class_weight": "balancd"}, "choose 'balanced', a dictionary"),
-]
-
-
-@pytest.mark.parametrize(("changes", "message"), MISTAKES, ids=[next(iter(m[0])) for m in MISTAKES])
-def test_mistakes_are_told_before_training(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        quick(**changes).fit(*table())
-
-
-def test_missing_values_are_named() -> None:
-    x, y = table()
-    frame = pd.DataFrame(x, columns=list("abcdef"))
-    frame.loc[3, "e"] = np.nan
-    with pytest.raises(DataError, match=r"NaN.* in 1 of 6 columns: 'e'.*SimpleImputer"):
-        quick().fit(frame, y)
-    make_pipeline(SimpleImputer(), quick()).fit(frame, y)
-    with pytest.raises(DataError, match="infinite"):
-        quick().fit(frame.fillna(np.inf), y)
-
-
-def test_labels_that_do_not_fit() -> None:
-    x, y = table()
-    with pytest.raises(ValueError, match="choose task='regression'"):
-        quick().fit(x, x[:, 2])
-    with pytest.raises(ValueError, match="not numbers"):
-        IPCAE(2, task="regression").fit(x, y)
-    with pytest.raises(TypeError, match="did you mean 'n_features_to_select'"):
-        IPCAE(n_features_to_selct=3)
-    with pytest.raises(ValueError, match="one class only"):
-        quick().fit(x, np.full(ROWS, "same"))
-    with pytest.raises(ValueError, match="requires y"):
-        quick().fit(x)
 
 
 def test_plots(fitted: FisherScore) -> None:

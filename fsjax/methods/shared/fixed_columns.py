@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array
+from jax.experimental.buffer_callback import buffer_callback
 
 from fsjax import tasks
 from fsjax.arguments import Optimizer, Schedule, Widths
@@ -78,7 +79,22 @@ def on_host(scores: HostScores, data: TrainingRows, *values: Array | float) -> A
         return np.asarray(results, np.float32)
 
     shape = jax.ShapeDtypeStruct((data.x.shape[1],), jnp.float32)
-    return jax.pure_callback(call, shape, *data, *values, vmap_method="sequential")
+
+    def in_place(context: Any, result: Any, *arguments: Any) -> None:
+        del context
+        np.asarray(result)[...] = call(*map(np.asarray, arguments))
+
+    def plain(*arguments: Array) -> Array:
+        return jax.pure_callback(call, shape, *arguments, vmap_method="sequential")
+
+    # A plain callback copies large arguments in the thread that waits for them if there is only one
+    # CPU core, and never ends.
+    return jax.lax.platform_dependent(
+        *data,
+        *map(jnp.asarray, values),
+        cpu=buffer_callback(in_place, shape, vmap_method="sequential"),
+        default=plain,
+    )
 
 
 def linear_filter(solve: Solver, *values: float, low: float) -> Method:

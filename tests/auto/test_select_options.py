@@ -1,0 +1,237 @@
+"""Options of ``fsjax.select``: task, time, fdr, costs, judge, groups, columns to keep or drop."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from auto_helpers import LINEAR, QUICK, table
+
+import fsjax
+from fsjax.auto import answer, compete, library, stability
+from fsjax.auto.rankers import martingale_residuals
+from fsjax.auto.rankers.parts import Part
+from fsjax.errors import ConfigError, DataError
+
+
+def test_the_false_discovery_rate_decides_how_many():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 60))
+    y = X[:, :6] @ np.ones(6) + rng.normal(size=300)
+    result = fsjax.select(X, y, fdr=0.1, **LINEAR, budget=None)
+    true = {f"x{i}" for i in range(6)}
+    assert true <= set(result.columns) and len(result.columns) <= 8
+    assert result.table.loc[result.table["selected"] == 1, "false_discovery_rate"].max() <= 0.1
+    assert "estimated false discovery rate of at most 0.1" in result.statements[0]
+    assert result.task == "regression" and result.metric == "r2" and result.fdr == 0.1
+
+
+def test_several_numbers_and_groups_of_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 7))
+    y = np.column_stack([X[:, 0], X[:, 1] - X[:, 2]]) + 0.2 * rng.normal(size=(150, 2))
+    result = fsjax.select(X, y, methods=QUICK, budget=None, row_groups=np.repeat(np.arange(30), 5))
+    assert set(result.columns) == {"x0", "x1", "x2"}
+
+
+def planted(task: str, rows: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    """Of nine columns the second and the sixth matter."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, 9))
+    signal = X[:, 1] - X[:, 5]
+    if task == "counts":
+        return X, rng.poisson(np.exp(1 + 0.6 * signal))
+    if task == "multilabel":
+        return X, (np.column_stack([X[:, 1], X[:, 5]]) > 0).astype(int)
+    event = rng.random(rows) < 0.7
+    return X, np.column_stack([rng.exponential(np.exp(-1.2 * signal)) + 1e-3, event])
+
+
+@pytest.mark.parametrize(
+    ("task", "metric", "least", "chance_level"),
+    [
+        ("survival", "concordance_index", 0.75, 0.5),
+        pytest.param("counts", "d2", 0.6, 0.0, marks=pytest.mark.slow),
+        pytest.param("multilabel", "label_accuracy", 90, 50, marks=pytest.mark.slow),
+    ],
+)
+def test_other_targets(task, metric, least, chance_level):
+    X, y = planted(task)
+    result = fsjax.select(X, y, task=None if task == "multilabel" else task, methods=QUICK,
+                        budget=None)  # fmt: skip
+    assert (result.task, result.metric) == (task, metric)
+    assert set(result.columns) == {"x1", "x5"} and result.better_than_chance
+    assert result.score > least and abs(result.score_chance - chance_level) < 10
+    assert result.table["false_discovery_rate"].iloc[:2].max() <= 0.1
+    mixed = fsjax.select(X, np.random.default_rng(1).permutation(y), task=task, methods=QUICK,
+                         budget=None)  # fmt: skip
+    assert not mixed.better_than_chance
+
+
+@pytest.mark.parametrize("task", ["survival", "counts"])
+def test_networks_compete_for_other_targets(task):
+    X, y = planted(task, 120)
+    part = Part(X, y.astype(float))
+    (ranking,) = library.rank_folds("deep_lasso", [part], task, np.arange(9), (2,), 0)
+    assert set(ranking.order[2]) == {1, 5}
+
+
+def test_martingale_residuals_are_those_of_the_definition():
+    y = np.array([[2.0, 1], [1.0, 0], [3.0, 1], [2.0, 0], [5.0, 1]])
+    hazard = {1: 0.0, 2: 1 / 4, 3: 1 / 4 + 1 / 2, 5: 1 / 4 + 1 / 2 + 1}
+    expected = [event - hazard[time] for time, event in y]
+    np.testing.assert_allclose(martingale_residuals(y), expected)
+    assert abs(martingale_residuals(y).sum()) < 1e-12
+
+
+def test_time_that_is_too_short_for_any_score_leaves_a_ranking(tmp_path):
+    frame, y = table()
+    result = fsjax.select(frame, y, budget=1e-6, workdir=tmp_path)
+    assert result.undecided and not result.better_than_chance and result.columns == ()
+    assert result.statements[0].startswith("Undecided: no fold of the cross-validation was scored")
+    assert set(result.table["column"].iloc[:2]) == {"weight", "kind"}
+    assert json.loads((tmp_path / "selection.json").read_text())["score"] is None
+    assert (tmp_path / "report.html").exists()
+
+
+def test_a_short_time_gives_a_short_answer(monkeypatch):
+    # Time is up after the second fold of what is needed: two folds are compared.
+    frame, y = table()
+    real = compete.Contest._fold
+
+    def slow(self, name, fold):
+        piece = real(self, name, fold)
+        if name == "univariate" and fold == (0, 1):
+            self.clock.stop()
+        return piece
+
+    monkeypatch.setattr(compete.Contest, "_fold", slow)
+    result = fsjax.select(frame, y, budget="1h")
+    assert set(result.curves["method"]) == {"all", "random", "univariate"}
+    assert (result.curves["folds"] == 2).all() and result.stopped
+    assert (
+        "l1" in " ".join(result.statements)
+        and "nothing is said about them" in result.statements[-2]
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": np.zeros(240)}, "the target has only one value"),
+        ({"y": np.zeros(5)}, "y has 5 values for 240 rows"),
+        ({"task": "clasification"}, "did you mean 'classification'"),
+        ({"metric": "r2"}, "metric='r2' of classification"),
+        ({"fdr": 2}, "fdr=2; choose a number between 0 and 1"),
+        ({"methods": ("l2",)}, "methods='l2': allowed: 'random', 'univariate', 'l1'"),
+        ({"budget": "soon"}, "choose a time such as"),
+        ({"seed": -1}, "seed=-1"),
+        ({"keep": ["wight"]}, "keep='wight': did you mean 'weight'"),
+        ({"keep": ["weight"], "drop": ["weight"]}, "'weight' is in keep and in drop"),
+        ({"costs": {"weight": 0}}, "costs.'weight'.=0; choose a number above 0"),
+        ({"judge": "tree"}, "judge='tree': did you mean 'trees'"),
+        ({"row_groups": np.zeros(240), "ordered": True}, "not both"),
+        ({"task": "regression"}, "not numbers; give numbers, or task=.classification"),
+        ({"task": "survival"}, "not numbers"),
+        ({"task": "counts", "y": np.linspace(-1, 1, 240)}, "count"),
+        ({"X": np.zeros(3)}, "X has shape"),
+        ({"X": np.ones((240, 3))}, "no column is left"),
+        ({"X": np.c_[np.ones(240), np.random.default_rng(0).random(240)]}, "one column, 'x1'"),
+    ],
+)
+def test_bad_calls_are_refused_before_anything_runs(change, message, monkeypatch):
+    monkeypatch.setattr(compete.Contest, "_fold", lambda *_: pytest.fail("it ran"))
+    frame, y = table()
+    with pytest.raises((ConfigError, DataError), match=message):
+        fsjax.select(**{"X": frame, "y": y, **change})
+
+
+def test_no_false_discovery_rate_is_told_where_no_decoys_ran(monkeypatch):
+    monkeypatch.setattr(answer, "beside_decoys", lambda contest, *_: answer.no_decoys(10, "l1"))
+    frame, y = table()
+    result = fsjax.select(frame, y, **LINEAR, budget=None, fdr=0.2)
+    assert "are not known" in result.statements[0] and result.columns == ()
+    assert result.table["false_discovery_rate"].isna().all()
+
+
+def test_decoys_of_a_quick_statistic_answer_where_a_dear_one_has_no_time(monkeypatch):
+    # What is asked for runs before networks do, and counts where their own decoys find no time.
+    real = answer.beside_decoys
+
+    def without_time(contest, statistic, *args):
+        return answer.no_decoys(10, statistic) if statistic != "l1" else real(contest, "l1", *args)
+
+    monkeypatch.setattr(answer, "decoy_statistic", lambda *_: "network")
+    monkeypatch.setattr(answer, "beside_decoys", without_time)
+    frame, y = table()
+    result = fsjax.select(frame, y, **LINEAR, budget=None, fdr=0.2)
+    assert result.facts["decoy_statistic"] == "l1" and {"weight", "kind"} <= set(result.columns)
+
+
+def test_columns_to_keep_are_selected_though_no_rate_is_known(monkeypatch):
+    monkeypatch.setattr(answer, "beside_decoys", lambda contest, *_: answer.no_decoys(10, "l1"))
+    frame, y = table()
+    result = fsjax.select(frame, y, **LINEAR, budget=None, fdr=0.2, keep=["noise 3"])
+    assert result.columns == ("noise 3",)
+    assert "only the columns named in keep are selected" in result.statements[0]
+
+
+def test_columns_to_keep_and_to_drop():
+    frame, y = table()
+    result = fsjax.select(frame, y, **LINEAR, budget=None, keep=["noise 3"], drop=["kind"])
+    assert result.columns[0] == "noise 3" and "weight" in result.columns
+    assert "kind" not in set(result.table["column"])
+    assert result.facts["kept"] == ["noise 3"]
+
+
+def test_cheap_columns_are_preferred_where_they_tell_the_same():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(300, 6)), columns=list("abcdef"))
+    y = X["a"] + 0.3 * rng.normal(size=300)
+    X["b"] = X["a"] + 0.05 * rng.normal(size=300)
+    plain = fsjax.select(X, y, **LINEAR, budget=None)
+    dear = fsjax.select(X, y, **LINEAR, budget=None, costs={plain.columns[0]: 100})
+    assert set(plain.columns) | set(dear.columns) <= {"a", "b"}
+    assert dear.columns[0] != plain.columns[0]
+
+
+def test_noise_by_patient_is_nothing_and_halves_keep_patients_whole(monkeypatch):
+    rng = np.random.default_rng(2)
+    patients = np.repeat(np.arange(25), 4)
+    X = rng.normal(size=(25, 10))[patients] + 0.05 * rng.normal(size=(100, 10))
+    y = rng.integers(0, 2, 25)[patients]
+    result = fsjax.select(X, y, methods=QUICK, budget=None, row_groups=patients)
+    assert not result.better_than_chance
+    cut = []
+    real = stability.halves
+
+    def watched(*args):
+        sides = real(*args)
+        cut.append(bool(set(patients[sides[0]]) & set(patients[sides[1]])))
+        return sides
+
+    monkeypatch.setattr(stability, "halves", watched)
+    signal = X + 3 * y[:, None] * (np.arange(10) == 4)
+    reference = fsjax.select(signal, y, methods=QUICK, budget=None, row_groups=patients)
+    assert reference.better_than_chance and cut and not any(cut)
+
+
+def test_the_judge_is_told_and_may_be_chosen():
+    from sklearn.neighbors import KNeighborsClassifier
+
+    frame, y = table()
+    result = fsjax.select(
+        frame, y, methods=QUICK, budget=None, judge=KNeighborsClassifier(), metric="f1_macro"
+    )
+    assert result.judge == "KNeighborsClassifier()" and result.metric == "f1_macro"
+    assert set(result.columns) == {"weight", "kind"} and 0.9 < result.score <= 1
+
+
+def test_missing_numbers_are_imputed_by_default_and_listed():
+    frame, y = table()
+    frame.loc[::7, "weight"] = np.nan
+    selection = fsjax.select(frame, y, **LINEAR, budget=1e-6)
+    listed = "imputed: 'weight' has 35 of 240 values missing, replaced by the training rows' median"
+    assert listed in str(selection)
+    with pytest.raises(DataError, match="35 values are missing in 1 of 10 columns: 'weight'"):
+        fsjax.select(frame, y, **LINEAR, impute=None)
