@@ -115,9 +115,12 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The pages, and the long examples on them; the tests run the short ones.
 docs: $(STAMP)
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --fresh-env \
 	  --doctree-dir build/doctrees docs build/site
+	$(call TEST_SETTINGS,$(FAST_COMPILE)) \
+	  $(BIN)/python -m pytest -q -m slow -n 2 --dist worksteal tests/test_docs.py
 
 # The site beside those of other versions: in PAGES/SITE_VERSION, with a menu that leads to all.
 PAGES ?= build/pages

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+from marks import some_slow
 
 import fsjax
 from experiments.launch.config import load_config
@@ -18,15 +19,39 @@ DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 #: A block that is a file, which later blocks import.
 SAVED = re.compile(r"Save this as\s`(\w+\.py)`[^`]*\Z")
-PAGES = [page for page in sorted(DOCS.rglob("*.md")) if BLOCK.search(page.read_text())]
+PAGES = [
+    str(page.relative_to(DOCS))
+    for page in sorted(DOCS.rglob("*.md"))
+    if BLOCK.search(page.read_text())
+]
+#: Pages that take longer than 5 seconds; ``make docs`` and ``make test-slow`` run them.
+LONG = (
+    "faq.md",
+    "first-steps.md",
+    "methods/ctre.md",
+    "methods/rivals.md",
+    "methods/sparse.md",
+    "methods/wast.md",
+    "own-task.md",
+    "own-training.md",
+    "selecting.md",
+    "sparse-training/after-training.md",
+    "sparse-training/before-training.md",
+    "sparse-training/moving.md",
+    "stability.md",
+    "targets.md",
+    "writing-a-method.md",
+    "writing-a-rule.md",
+)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize("name", some_slow(PAGES, LONG))
 def test_python_blocks_run(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     matplotlib.use("Agg")
+    page = DOCS / name
     text = page.read_text()
     names: dict[str, object] = {"__name__": "__main__"}
     monkeypatch.syspath_prepend(tmp_path)

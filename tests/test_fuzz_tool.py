@@ -18,8 +18,8 @@ from tools.fuzz.damage import damaged
 @pytest.mark.parametrize(
     ("attempt", "numbers"),
     [
-        (data_files.attempt, range(130)),
-        (saved_files.damaged_attempt, range(0, 60, 2)),
+        (data_files.attempt, range(65)),
+        (saved_files.damaged_attempt, range(0, 60, 3)),
         (saved_files.lying_attempt, range(80)),
         (calls.attempt, range(60)),
         (mistakes.attempt, range(0, 66, 3)),

@@ -11,6 +11,7 @@ import numpy as np
 import optax
 from jax import Array
 from jax.experimental.buffer_callback import buffer_callback
+from jax.typing import ArrayLike
 
 from fsjax import tasks
 from fsjax.arguments import Optimizer, Schedule, Widths
@@ -68,7 +69,7 @@ def on_host(scores: HostScores, data: TrainingRows, *values: Array | float) -> A
       ``(D,)`` float32.
     """
 
-    def call(x: Array, y: Array, weight: Array, *values: Array) -> np.ndarray:
+    def call(x: ArrayLike, y: ArrayLike, weight: ArrayLike, *values: Any) -> np.ndarray:
         rows = np.asarray(weight) > 0
         results = scores(
             np.asarray(x)[rows].astype(np.float64),
