@@ -172,4 +172,5 @@ def test_of_each_of_fifty_pairs_one_runs_and_one_is_refused(tmp_path: Path) -> N
         for process in processes:
             process.join()
             assert process.exitcode == 0
-    assert not (tmp_path / "run").exists()
+    # Nobody removes the folder if the process that was refused had made it.
+    assert not list((tmp_path / "run").glob("*"))
