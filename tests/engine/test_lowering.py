@@ -7,7 +7,7 @@ The exceptions are in ``KNOWN`` with their reasons; an epoch may sort, to shuffl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -51,6 +51,15 @@ KNOWN = {
     ("stablehlo.scatter", "fsjax/methods/entryprune.py"): "the gradient of the lines it has taken",
     ("stablehlo.sort", "fsjax/methods/sequential_attention.py"): "the rank of D columns",
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _operations_tell_their_file() -> Iterator[None]:
+    """``make test`` lowers programs without the lines that they come from, which is faster."""
+    before = jax.config.jax_traceback_in_locations_limit
+    jax.config.update("jax_traceback_in_locations_limit", 10)
+    yield
+    jax.config.update("jax_traceback_in_locations_limit", before)
 
 
 def plan_of(method: Method) -> fsjax.Plan:
