@@ -69,13 +69,14 @@ def on_host(scores: HostScores, data: TrainingRows, *values: Array | float) -> A
       ``(D,)`` float32.
     """
 
-    def call(x: ArrayLike, y: ArrayLike, weight: ArrayLike, *values: Any) -> np.ndarray:
-        rows = np.asarray(weight) > 0
+    def call(*arguments: ArrayLike) -> np.ndarray:
+        x, y, weight, *numbers = map(np.asarray, arguments)
+        rows = weight > 0
         results = scores(
-            np.asarray(x)[rows].astype(np.float64),
-            np.asarray(y)[rows],
-            np.asarray(weight)[rows].astype(np.float64),
-            *(float(value) for value in values),
+            x[rows].astype(np.float64),
+            y[rows],
+            weight[rows].astype(np.float64),
+            *map(float, numbers),
         )
         return np.asarray(results, np.float32)
 
@@ -83,7 +84,7 @@ def on_host(scores: HostScores, data: TrainingRows, *values: Array | float) -> A
 
     def in_place(context: Any, result: Any, *arguments: Any) -> None:
         del context
-        np.asarray(result)[...] = call(*map(np.asarray, arguments))
+        np.asarray(result)[...] = call(*arguments)
 
     def plain(*arguments: Array) -> Array:
         return jax.pure_callback(call, shape, *arguments, vmap_method="sequential")
