@@ -161,7 +161,9 @@ def stabl(table: Table, seed: int) -> Selected:
     frequency: np.ndarray | float = 0.0
     for _ in range(_HALVES):
         rows = rng.permutation(len(y))[: len(y) // 2]
-        _, path, _ = lasso_path(np.asfortranarray(both[rows]), y[rows], eps=_END, alphas=20)
+        X, target = np.asfortranarray(both[rows]), y[rows]
+        largest = np.abs(X.T @ target).max() / len(rows)
+        _, path, _ = lasso_path(X, target, alphas=np.geomspace(largest, _END * largest, 20))
         frequency = frequency + (path != 0) / _HALVES
     best = np.max(frequency, axis=1)
     thresholds = np.linspace(0.1, 0.99, 90)

@@ -246,7 +246,7 @@ class TextTable(NamedTuple):
                 )
                 for frame in [reader] if rows is None else reader:
                     frame.columns = self.header
-                    yield without_nameless_columns(frame, done)
+                    yield without_nameless_columns(_with_long_integers(frame, as_text), done)
                     done += len(frame)
         except pd.errors.ParserWarning:
             raise DataError(
@@ -257,6 +257,27 @@ class TextTable(NamedTuple):
         except pd.errors.ParserError as error:
             complaint = str(error).strip().splitlines()[0].removeprefix(_PANDAS_PREFIX)
             raise DataError(f"{complaint}; check the quotes and separators there") from None
+
+
+def _with_long_integers(frame: pd.DataFrame, as_text: Sequence[str]) -> pd.DataFrame:
+    """The frame with columns of integers beyond 64 bits as float64.
+
+    pandas reads them as Python's integers, and before version 3 as text.
+    """
+    for place, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
+        if name in as_text or not pd.api.types.is_object_dtype(dtype):
+            continue
+        column = frame.iloc[:, place]
+        if not _is_number(column.dropna().head(1)):
+            continue
+        numbers = pd.to_numeric(column, errors="coerce")
+        if numbers.notna().equals(column.notna()):
+            frame.isetitem(place, numbers.astype(np.float64))
+    return frame
+
+
+def _is_number(values: pd.Series) -> bool:
+    return bool(pd.to_numeric(values, errors="coerce").notna().any())
 
 
 def open_text(

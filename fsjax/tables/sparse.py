@@ -64,6 +64,25 @@ def joined_rows(first: Any, second: Any, names: tuple[str, str]) -> Any:
     return (sp.vstack if sparse[0] else np.concatenate)([first, second])
 
 
+def _sparse_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with all columns sparse, of numbers of which only zeros are not stored.
+
+    Not by ``frame.astype``: before pandas 3.1 it leaves a column of another fill value as it is,
+    and ``to_coo`` then takes that value for 0.
+    """
+    if all(_leaves_out_zeros(kind) for kind in frame.dtypes):
+        return frame
+    columns = {
+        place: pd.arrays.SparseArray(column.to_numpy(np.float64), fill_value=0.0)
+        for place, (_, column) in enumerate(frame.items())
+    }
+    return pd.DataFrame(columns, index=frame.index)
+
+
+def _leaves_out_zeros(kind: Any) -> bool:
+    return isinstance(kind, pd.SparseDtype) and kind.kind in "fiu" and kind.fill_value == 0
+
+
 def as_csr(X: Any, where: str = "X", max_bytes: int | None = None) -> sp.csr_array:
     """Convert a sparse table to canonical CSR: ascending columns, no duplicates, no stored zeros.
 
@@ -79,7 +98,7 @@ def as_csr(X: Any, where: str = "X", max_bytes: int | None = None) -> sp.csr_arr
         dimensions other than 2, more non-zeros than 2**31 - 1, or a table that is too large.
     """
     if isinstance(X, pd.DataFrame):
-        X = X.astype(pd.SparseDtype(np.float64, 0.0)).sparse.to_coo()
+        X = _sparse_frame(X).sparse.to_coo()
     if X.ndim != 2:
         raise DataError(f"{where} has shape {X.shape}; give a table (rows, columns)")
     if X.dtype.kind not in "fiub":

@@ -167,7 +167,8 @@ def test_frames_that_are_sparse_in_part_are_read_as_before():
         frame.astype(pd.SparseDtype(bool, False))
     )
     assert not table_columns.is_sparse(frame.assign(c="text"))
-    assert not table_columns.is_sparse(frame.astype(pd.SparseDtype(float, np.nan)))
+    missing = {name: pd.arrays.SparseArray(frame[name], fill_value=np.nan) for name in frame}
+    assert not table_columns.is_sparse(pd.DataFrame(missing))
     assert not table_columns.is_sparse(frame.iloc[:, :0])
 
 

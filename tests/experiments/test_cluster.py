@@ -27,7 +27,7 @@ from fsjax.data import load
 from fsjax.errors import ConfigError, DataError
 
 needs_dask = pytest.mark.skipif(
-    importlib.util.find_spec("distributed") is None, reason="pip install fsjax[cluster]"
+    importlib.util.find_spec("dask") is None, reason="pip install fsjax[cluster]"
 )
 
 SHORT = (

@@ -24,7 +24,7 @@ def frame(rows: int = 60) -> pd.DataFrame:
     rng = np.random.default_rng(0)
     return pd.DataFrame(
         {
-            "a b": rng.normal(size=rows),
+            "a b": rng.normal(size=rows).round(6),
             "label": np.where(np.arange(rows) % 3 == 0, "no", "yes"),
             "n": rng.integers(0, 1000, rows),
         }
