@@ -8,6 +8,6 @@ from typing import Any
 import pytest
 
 
-def some_slow(names: Iterable[str], slow: Collection[str]) -> list[Any]:
+def some_slow(values: Iterable[Any], slow: Collection[Any]) -> list[Any]:
     """Parameters, of which some are marked ``slow``."""
-    return [pytest.param(n, marks=pytest.mark.slow) if n in slow else n for n in names]
+    return [pytest.param(v, marks=pytest.mark.slow) if v in slow else v for v in values]

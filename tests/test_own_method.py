@@ -301,7 +301,9 @@ def test_all_checks_of_scikit_learn(my_file: ModuleType) -> None:
     "arguments",
     [
         ("{config}:my_file:own_lasso,quick",),
-        ("{config}:quick", "--config.method.name=my_file:own_lasso"),
+        pytest.param(
+            ("{config}:quick", "--config.method.name=my_file:own_lasso"), marks=pytest.mark.slow
+        ),
     ],
     ids=["in the variant", "in a field"],
 )

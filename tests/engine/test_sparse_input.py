@@ -160,11 +160,11 @@ def test_the_selection_is_that_of_the_dense_table(name: str, task: str) -> None:
     [
         ("stg", "survival"),
         ("stg", "multilabel"),
-        ("stg", "counts"),
-        ("deep_lasso", "survival"),
         *(
             pytest.param(name, task, marks=pytest.mark.slow)
             for name, task in [
+                ("stg", "counts"),
+                ("deep_lasso", "survival"),
                 ("deep_lasso", "multilabel"),
                 ("deep_lasso", "counts"),
                 ("binmask", "survival"),

@@ -24,17 +24,13 @@ def test_it_is_left_as_it_was(before: bool) -> None:
         (gc.enable if was else gc.disable)()
 
 
-def test_it_collects_after_the_import() -> None:
-    code = "import gc, fsjax, fsjax.estimators; assert gc.isenabled()"
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_the_models_that_compete_are_imported_when_they_are_used() -> None:
+def test_the_models_that_compete_are_imported_when_they_are_used_and_then_it_collects() -> None:
     code = """if True:
-        import sys
+        import gc, sys
         from fsjax import estimators
         assert "fsjax.auto" not in sys.modules
         from fsjax.estimators import AutoSelector
         assert AutoSelector is estimators.AutoSelector and "fsjax.auto" in sys.modules
+        assert gc.isenabled()
     """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -32,7 +32,7 @@ def test_errors_of_other_pipes_stay_errors() -> None:
     "arguments",
     [
         ["fsjax.cli", "convert", "{tmp}/table.csv", "{tmp}/converted", "--target=y", "--quiet"],
-        ["experiments.report", "--help"],
+        pytest.param(["experiments.report", "--help"], marks=pytest.mark.slow),
     ],
 )
 def test_a_reader_that_left_is_no_error(arguments: list[str], tmp_path: Path) -> None:

@@ -125,8 +125,13 @@ def test_rounded_products_have_second_derivatives() -> None:
     "method",
     [
         fsjax.methods.stg(hidden=(6,), search=False),
-        fsjax.methods.ip_cae(2, hidden=(6,)),
-        fsjax.methods.lassonet(2, hidden=(6,), dense_epochs=3),
+        *(
+            pytest.param(method, marks=pytest.mark.slow)
+            for method in (
+                fsjax.methods.ip_cae(2, hidden=(6,)),
+                fsjax.methods.lassonet(2, hidden=(6,), dense_epochs=3),
+            )
+        ),
     ],
     ids=lambda method: method.name,
 )

@@ -131,7 +131,9 @@ def fit(x: np.ndarray, **options) -> fsjax.FitResult:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"loss": "difference", "strength": 0.03}], ids=["ratio", "difference"]
+    "options",
+    [{}, pytest.param({"loss": "difference", "strength": 0.03}, marks=pytest.mark.slow)],
+    ids=["ratio", "difference"],
 )
 def test_finds_the_columns_of_the_clusters(options: dict) -> None:
     x = table()

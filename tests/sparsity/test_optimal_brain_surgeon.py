@@ -98,7 +98,9 @@ def trained() -> tuple[Any, jax.Array, jax.Array]:
     return params, x, y
 
 
-@pytest.mark.parametrize("structure", [None, sparsity.n_of_m(2, 4)])
+@pytest.mark.parametrize(
+    "structure", [None, pytest.param(sparsity.n_of_m(2, 4), marks=pytest.mark.slow)]
+)
 def test_a_trained_network_loses_less_than_by_magnitude(structure: Any) -> None:
     params, x, y = trained()
     model, where = Classifier(), ("params/hidden/kernel", "params/conv/kernel")
