@@ -121,15 +121,19 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
-    # Heavy, and not needed for --help or a mistyped flag.
+    from fsjax.readers.file_type import located
+
+    located(options.table)
+    workdir = Path(options.workdir or f"{Path(options.table).stem}-selection")
+    if workdir.exists() and not workdir.is_dir():
+        raise ConfigError(f"--workdir={workdir} is a file; name a folder for the report")
+
+    # Heavy, and not needed for --help, a mistyped flag or a file that is not there.
     from fsjax.auto import Origin, select
     from fsjax.auto.columns import Note
     from fsjax.auto.flag_inputs import read_costs, row_groups, row_order
     from fsjax.readers.table_files import load_frame
 
-    workdir = Path(options.workdir or f"{Path(options.table).stem}-selection")
-    if workdir.exists() and not workdir.is_dir():
-        raise ConfigError(f"--workdir={workdir} is a file; name a folder for the report")
     frame, target, remarks = load_frame(
         options.table, options.target, separator=options.separator, decimal=options.decimal
     )

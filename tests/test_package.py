@@ -39,6 +39,13 @@ def test_an_import_brings_in_what_it_needs() -> None:
         import fsjax
         assert not {"jax", "numpy", "pandas", "sklearn"} & set(sys.modules)
         assert (gc.isenabled(), gc.get_freeze_count()) == (enabled, frozen)
+        from fsjax.cli import main
+        for words in (["selct"], ["select", "no_such.csv", "--target=y"]):
+            try:
+                code = main(words)
+            except SystemExit as end:
+                code = end.code
+            assert code == 2 and not {"jax", "numpy", "pandas", "sklearn"} & set(sys.modules)
         import fsjax.sparsity
         assert not {"fsjax.engine", "fsjax.methods", "fsjax.data", "pandas"} & set(sys.modules)
         assert "fsjax.sparsity.inference" not in sys.modules

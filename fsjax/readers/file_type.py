@@ -1,6 +1,7 @@
 """A file of the user: where it may be, its type by its first bytes, messages if it is damaged."""
 
 import contextlib
+import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -54,6 +55,28 @@ def candidates(name: str, folders: Sequence[Path]) -> list[Path]:
     """The paths at which a file is looked up: the name itself and, if relative, in the folders."""
     path = Path(name).expanduser()
     return [path] if path.is_absolute() else [path, *(folder / path for folder in folders)]
+
+
+def located(name: str, folders: Sequence[Path] = ()) -> Path:
+    """The path of a file, given itself or, if relative, looked up in folders.
+
+    Raises:
+      DataError: if there is none; it names a file that is called nearly so.
+    """
+    places = candidates(name, folders)
+    if existing := next(filter(Path.is_file, places), None):
+        return existing
+    path = places[0]
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; give the path of a file in it")
+    folder = path.parent
+    beside = [item.name for item in folder.iterdir()] if folder.is_dir() else []
+    close = difflib.get_close_matches(path.name, beside, n=1)
+    raise DataError(
+        f"there is no file {name}; "
+        + (f"did you mean {folder / close[0]}? " if close else "")
+        + f"(looked in {', '.join(str(item.parent.resolve()) for item in places)})"
+    )
 
 
 @contextlib.contextmanager

@@ -1,6 +1,5 @@
 """Readers of users' tables: CSV, TSV, Excel, Parquet, NumPy archive, MATLAB and LIBSVM files."""
 
-import difflib
 import io
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -16,7 +15,7 @@ from sklearn.datasets import load_svmlight_file
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
 from fsjax.readers.excel import excel_frame
-from fsjax.readers.file_type import candidates, reader_errors, sniff
+from fsjax.readers.file_type import located, reader_errors, sniff
 from fsjax.readers.formats import FileTable, compact, read_mat, read_npz
 from fsjax.readers.parquet import parquet_frame
 from fsjax.readers.target_columns import encode_target, encode_targets, target_names, without_target
@@ -129,7 +128,7 @@ def load_table(
     if impute is not None:
         check_choice("impute", impute, RULES)
     check_flag("dense", dense)
-    path = _locate(name, folders)
+    path = located(name, folders)
     options, where = _options(path, max_bytes, separator, decimal), str(path)
     kind, data = _contents(path, max_bytes)
     with _errors_of(path, kind):
@@ -182,7 +181,7 @@ def load_frame(
         ConfigError: for an invalid separator or decimal mark, or for either with a file that is
             not a text table.
     """
-    path = _locate(name, ())
+    path = located(name, ())
     options = _options(path, max_bytes, separator, decimal)
     kind, data = _contents(path, max_bytes)
     with _errors_of(path, kind):
@@ -226,23 +225,6 @@ def _options(
                 "it out"
             )
     return Options(max_bytes, check_separator(separator), check_decimal(decimal))
-
-
-def _locate(name: str, folders: Sequence[Path]) -> Path:
-    places = candidates(name, folders)
-    if existing := next(filter(Path.is_file, places), None):
-        return existing
-    path = places[0]
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; give the path of a file in it")
-    folder = path.parent
-    beside = [item.name for item in folder.iterdir()] if folder.is_dir() else []
-    close = difflib.get_close_matches(path.name, beside, n=1)
-    raise DataError(
-        f"there is no file {name}; "
-        + (f"did you mean {folder / close[0]}? " if close else "")
-        + f"(looked in {', '.join(str(item.parent.resolve()) for item in places)})"
-    )
 
 
 def _read(
