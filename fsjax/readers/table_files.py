@@ -181,7 +181,7 @@ def load_frame(
         ConfigError: for an invalid separator or decimal mark, or for either with a file that is
             not a text table.
     """
-    path = located(name, ())
+    path = located(name)
     options = _options(path, max_bytes, separator, decimal)
     kind, data = _contents(path, max_bytes)
     with _errors_of(path, kind):

@@ -51,6 +51,7 @@ _PANDAS_PREFIX = "Error tokenizing data. C error: "
 _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d*),\d+(?:[eE][+-]?\d+)?")
 _DECIMAL_POINT = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?:[eE][+-]?\d+)?")
+_INTEGER = re.compile(r"[+-]?\d+")
 _COMMA_OF_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
 
 
@@ -262,22 +263,22 @@ class TextTable(NamedTuple):
 def _with_long_integers(frame: pd.DataFrame, as_text: Sequence[str]) -> pd.DataFrame:
     """The frame with columns of integers beyond 64 bits as float64.
 
-    pandas reads them as Python's integers, and before version 3 as text.
+    pandas reads them as Python's integers, and before version 3 as text. Other texts stay: with a
+    decimal comma, ``1.234`` is one.
     """
     for place, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
         if name in as_text or not pd.api.types.is_object_dtype(dtype):
             continue
         column = frame.iloc[:, place]
-        if not _is_number(column.dropna().head(1)):
-            continue
-        numbers = pd.to_numeric(column, errors="coerce")
-        if numbers.notna().equals(column.notna()):
-            frame.isetitem(place, numbers.astype(np.float64))
+        known = column.dropna()
+        # The first value first, as most such columns are text.
+        if len(known) and _are_integers(known.head(1)) and _are_integers(known):
+            frame.isetitem(place, column.astype(np.float64))
     return frame
 
 
-def _is_number(values: pd.Series) -> bool:
-    return bool(pd.to_numeric(values, errors="coerce").notna().any())
+def _are_integers(values: pd.Series) -> bool:
+    return bool(values.astype(str).str.fullmatch(_INTEGER).all())
 
 
 def open_text(

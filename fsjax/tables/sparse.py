@@ -65,7 +65,7 @@ def joined_rows(first: Any, second: Any, names: tuple[str, str]) -> Any:
 
 
 def _sparse_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with all columns sparse, of numbers of which only zeros are not stored.
+    """The frame with all columns sparse: numbers, of which zeros are not stored.
 
     Not by ``frame.astype``: before pandas 3.1 it leaves a column of another fill value as it is,
     and ``to_coo`` then takes that value for 0.
@@ -73,7 +73,9 @@ def _sparse_frame(frame: pd.DataFrame) -> pd.DataFrame:
     if all(_leaves_out_zeros(kind) for kind in frame.dtypes):
         return frame
     columns = {
-        place: pd.arrays.SparseArray(column.to_numpy(np.float64), fill_value=0.0)
+        place: column.array
+        if _leaves_out_zeros(column.dtype)
+        else pd.arrays.SparseArray(column.to_numpy(np.float64), fill_value=0.0)
         for place, (_, column) in enumerate(frame.items())
     }
     return pd.DataFrame(columns, index=frame.index)

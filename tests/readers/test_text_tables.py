@@ -115,6 +115,14 @@ def test_whole_numbers_beyond_64_bits_are_numbers(tmp_path: Path) -> None:
     np.testing.assert_allclose(X[:, 0], [2.0**64, 2, 2.0**63])
 
 
+def test_texts_like_numbers_and_gaps_in_yes_or_no_stay_as_they_are(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "a;b;c;y\n1.234;True;1,5;0\n5.678;;2,5;1\n9.012;False;0,5;0\n")
+    frame = load_frame(str(path), "y")[0]
+    assert frame["a"].tolist() == ["1.234", "5.678", "9.012"]
+    assert frame["b"].dropna().tolist() == [True, False] and frame["b"].dtype == object
+    assert frame["c"].tolist() == [1.5, 2.5, 0.5]
+
+
 def test_encodings_of_excel_are_read_and_said(tmp_path: Path) -> None:
     text = "größe;label\n1,5;x\n2,5;y\n"
     (tmp_path / "windows.csv").write_bytes(text.encode("cp1252"))
