@@ -35,7 +35,7 @@ WAST_SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "fisher_score": ("none", {}),
     "laplacian_score": ("none", {}),
     "mcfs": ("none", {"weights": "heat", "metric": "euclidean"}),
-    "l1_l21": ("standard", {"penalty": 0.1}),
+    "l1_l21": ("standard", {"penalty": 0.1, "relative": False, "tolerance": 1e-3}),
     "rfs": ("standard", {"penalty": 0.3}),
     "cife": ("none", {"bins": None}),
     "icap": ("none", {"bins": None}),

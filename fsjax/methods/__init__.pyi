@@ -194,8 +194,9 @@ def ip_cae(
 ) -> Method: ...
 def l1_l21(
     *,
-    penalty: float = 0.01,
-    tolerance: float = 0.001,
+    penalty: float = 0.1,
+    relative: bool = True,
+    tolerance: float = 1e-06,
     max_steps: int = 1000,
 ) -> Method: ...
 def laplacian_score(

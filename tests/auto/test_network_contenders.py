@@ -108,8 +108,8 @@ def test_drawn_rows_keep_every_class_in_proportion():
 
 
 def test_contenders_suit_the_shape_of_the_table():
-    assert contenders(100, 5000, "classification")[:3] == ("binmask", "ip_cae", "entryprune")
-    assert contenders(178, 13, "classification")[0] == "icap"
+    assert contenders(100, 5000, "classification")[:3] == ("icap", "l1_l21", "binmask")
+    assert contenders(178, 13, "classification")[:3] == ("icap", "l1_l21", "lassonet")
     # ICAP and L1_L21 know classes only.
     assert not {"icap", "l1_l21"} & set(contenders(178, 13, "regression"))
 

@@ -210,6 +210,17 @@ def test_wide_tables_are_ranked_apart_and_with_madelon(tmp_path: Path) -> None:
     assert written[2].startswith("| WAST | 1.3 | 66.7 | +3.3 (") and len(written) == 5
     assert (tmp_path / "docs" / "pictures" / "ranks_wide.png").stat().st_size > 5000
 
+    # A later run of one selector renews its lines, in both comparisons, and nothing else.
+    publish.write(
+        pd.DataFrame([*lines("madelon", {"WAST": 80.0}), *lines("pcmac", {"WAST": 55.0})]), tmp_path
+    )
+    for name, before, table in (("", first, "madelon"), ("_wide", second, "pcmac")):
+        after = pd.read_csv(tmp_path / "reproduction" / f"selectors{name}.csv")
+        renewed = (before["selector"] == "WAST") & before["table"].isin(["madelon", table])
+        pd.testing.assert_frame_equal(after[~renewed], before[~renewed])
+        assert after[renewed].set_index("table")["score"][table] == {"": 80.0, "_wide": 55.0}[name]
+    assert after.set_index(["table", "selector"])["score"]["madelon", "WAST"] == 80.0
+
 
 def test_unknown_names_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean 'wine'"):

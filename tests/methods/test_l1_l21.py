@@ -60,6 +60,30 @@ def test_a_high_penalty_leaves_nothing() -> None:
     assert not multitask_logistic(x, signs, np.ones(60), penalty=1.0).any()
 
 
+@pytest.mark.parametrize("classes", [2, 30])
+def test_a_relative_penalty_is_a_share_of_the_smallest_that_leaves_nothing(classes: int) -> None:
+    rng = np.random.default_rng(5)
+    y = np.arange(120) % classes
+    x = rng.normal(size=(120, 6))
+    x[:, 2] += y / classes
+    signs, weight = 2.0 * np.eye(classes)[y] - 1.0, rng.uniform(0.5, 1.5, 120)
+    almost = multitask_logistic(x, signs, weight, 0.98, 1e-13, relative=True)
+    assert almost.any(axis=1).sum() == 1
+    assert not multitask_logistic(x, signs, weight, 1.001, 1e-13, relative=True).any()
+
+
+def test_many_classes_leave_weights_at_the_default_penalty() -> None:
+    """A factor that suits two classes leaves no weight at all for thirty."""
+    y = np.arange(300) % 30
+    x = np.random.default_rng(6).normal(size=(300, 20))
+    x[:, 7] += y / 5
+    fitted = fsjax.fit(fsjax.methods.l1_l21(), (x, y), num_features=1)
+    assert fitted.selected[0].tolist() == [7]
+    fixed = fsjax.methods.l1_l21(penalty=0.1, relative=False)
+    with pytest.warns(UserWarning, match="same score"):
+        assert not fsjax.fit(fixed, (x, y), num_features=1).scores.any()
+
+
 def test_a_negative_penalty_is_refused() -> None:
     with pytest.raises(ConfigError, match="penalty=-1"):
         fsjax.methods.l1_l21(penalty=-1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -32,12 +32,17 @@ NOT_RUN: Final = "not run"
 MOST: Final = 0.75
 
 
-def finished(rows: pd.DataFrame) -> pd.DataFrame:
+def whole(rows: pd.DataFrame) -> pd.DataFrame:
+    """The lines of selectors that have all their splits on a table."""
+    splits = rows.groupby(["table", "selector"])["split"].transform("nunique")
+    return rows[splits == rows["split"].nunique()]
+
+
+def finished(averages: pd.DataFrame) -> pd.DataFrame:
     """The lines of finished tables: all selectors have a line, except those of small tables."""
-    selectors = {name for name in rows["selector"] if OURS.get(name) not in ON_SMALL}
-    turns = rows[rows["selector"].isin(selectors)].groupby("table").size()
-    most = turns[turns == len(selectors) * rows["split"].nunique()].index
-    return rows[rows["table"].isin(most)]
+    names = [name for name in averages["selector"].unique() if OURS.get(name) not in ON_SMALL]
+    counts = averages[averages["selector"].isin(names)].groupby("table").size()
+    return averages[averages["table"].isin(counts.index[counts == len(names)])]
 
 
 def means(rows: pd.DataFrame) -> pd.DataFrame:
@@ -70,9 +75,7 @@ def means(rows: pd.DataFrame) -> pd.DataFrame:
         )
     averages = pd.DataFrame(lines).round({"svm": 2, "trees": 2, "score": 2, "true": 3})
     averages = averages.round({"cpu_seconds": 2, "cpu_seconds_again": 2})
-    keys = (("selector", SELECTORS), ("table", TABLES))
-    order = np.lexsort([averages[column].map(list(names).index) for column, names in keys])
-    return averages.iloc[order].reset_index(drop=True)
+    return _ordered(averages, list(SELECTORS))
 
 
 def scores(averages: pd.DataFrame, kinds: tuple[str, ...] = tuple(KINDS)) -> pd.DataFrame:
@@ -136,7 +139,7 @@ def summary(averages: pd.DataFrame) -> pd.DataFrame:
         kind: complete(averages, (kind,)).rank(axis=1, ascending=False).mean() for kind in KINDS
     }
     lines = []
-    for name in SELECTORS:
+    for name in averages["selector"].unique():
         part = averages[averages["selector"] == name]
         if name == "all columns" or not part["score"].notna().any():
             continue
@@ -203,15 +206,41 @@ def write(rows: pd.DataFrame, root: Path) -> None:
     """Writes the files of the comparisons, ordinary and wide, of which there are lines.
 
     These are ``reproduction/selectors.csv``, two tables and the picture of the documentation, and
-    the same with ``_wide``. Tables that the run has not finished are left out.
+    the same with ``_wide``. New lines replace those of the same table and selector in the files, so
+    that a run of one selector renews it alone. Unfinished tables are left out.
     """
-    is_wide = rows["table"].map(lambda name: TABLES[name].kind in WIDE)
+    new = means(whole(rows))
+    is_wide = new["table"].map(lambda name: TABLES[name].kind in WIDE)
+    renews_madelon = (new["table"] == ALSO_WIDE).any() and _file(root, "_wide").is_file()
     if not is_wide.all():
-        averages = means(finished(rows[~is_wide]))
+        averages = finished(merged(_published(root, ""), new[~is_wide]))
         _write(averages, summary(averages), tuple(KINDS), root, "")
-    if is_wide.any():
-        averages = _with_madelon(means(finished(rows[is_wide])), root)
+    if is_wide.any() or renews_madelon:
+        averages = finished(_with_madelon(merged(_published(root, "_wide"), new[is_wide]), root))
         _write(averages, wide_summary(run_in_full(averages)), WIDE, root, "_wide")
+
+
+def merged(published: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """The published lines, those of the new tables and selectors replaced, in the usual order."""
+    lines = pd.concat([published, new]) if len(published) else new
+    # Packages that are published but not installed here are not in SELECTORS.
+    names = list(dict.fromkeys([*published["selector"], *SELECTORS]))
+    return _ordered(lines.drop_duplicates(["table", "selector"], keep="last"), names)
+
+
+def _ordered(averages: pd.DataFrame, selectors: Sequence[str]) -> pd.DataFrame:
+    keys = (("selector", selectors), ("table", list(TABLES)))
+    order = np.lexsort([averages[column].map(names.index) for column, names in keys])
+    return averages.iloc[order].reset_index(drop=True)
+
+
+def _file(root: Path, suffix: str) -> Path:
+    return root / "reproduction" / f"selectors{suffix}.csv"
+
+
+def _published(root: Path, suffix: str) -> pd.DataFrame:
+    path = _file(root, suffix)
+    return pd.read_csv(path) if path.is_file() else pd.DataFrame(columns=["table", "selector"])
 
 
 def run_in_full(averages: pd.DataFrame) -> pd.DataFrame:
@@ -221,8 +250,9 @@ def run_in_full(averages: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_madelon(averages: pd.DataFrame, root: Path) -> pd.DataFrame:
-    """Adds the lines of :data:`ALSO_WIDE` of the first comparison, of the same selectors."""
-    first = pd.read_csv(root / "reproduction" / "selectors.csv", keep_default_na=True)
+    """Takes the lines of :data:`ALSO_WIDE` from the first comparison, of the same selectors."""
+    averages = averages[averages["table"] != ALSO_WIDE]
+    first = _published(root, "")
     also = first[
         (first["table"] == ALSO_WIDE) & first["selector"].isin(averages["selector"].unique())
     ]
@@ -232,7 +262,7 @@ def _with_madelon(averages: pd.DataFrame, root: Path) -> pd.DataFrame:
 def _write(
     averages: pd.DataFrame, table: pd.DataFrame, kinds: tuple[str, ...], root: Path, suffix: str
 ) -> None:
-    write_text(root / "reproduction" / f"selectors{suffix}.csv", averages.to_csv(index=False))
+    write_text(_file(root, suffix), averages.to_csv(index=False))
     docs = root / "docs"
     write_text(docs / "tables" / f"selectors{suffix}.md", as_rows(table))
     cells = as_rows(by_table(averages, table["selector"]))
