@@ -66,6 +66,11 @@ WAST_ON: dict[tuple[str, str], dict[str, Any]] = {
     ("dufs", "usps"): {"learning_rate": 0.01},
 }
 
+#: Methods whose published values are those of a first change without similarities, as coded. On
+#: Madelon, CTRE_seq with 500 neurons and epsilon 1 has 61.2 in the paper, 59.3 by the authors'
+#: code, 56.9 with that change here, and 84.8 without it.
+CTRE_BLIND = ("ctre_sim", "ctre_seq")
+
 #: Upper bound of the epochs of LassoNet, which stops by itself.
 LASSONET_EPOCHS = 20_000
 
@@ -128,7 +133,10 @@ def _as_published(config: ml_collections.ConfigDict) -> ml_collections.ConfigDic
 
 def _ctre(method: str, variant: str) -> ml_collections.ConfigDict:
     """CTRE, section 4.1: the test accuracy of the network itself at its best epoch."""
-    return classifier_config(method)(variant)
+    config = classifier_config(method)(variant)
+    if method in CTRE_BLIND:
+        config.method.blind_start = True
+    return config
 
 
 def _ip_cae(method: str, variant: str) -> ml_collections.ConfigDict:

@@ -30,6 +30,7 @@ def ctre_sim(
     similarity: Similarity = "cosine",
     similarity_fraction: Annotated[Fraction, STATIC] = 1.0,
     grow_init: GrowInit = "uniform",
+    blind_start: bool = False,
     **options: Any,
 ) -> Method:
     """A sparse ReLU network that grows connections between similar neurons (Algorithm 2).
@@ -48,6 +49,9 @@ def ctre_sim(
         (0, 1] (Table 7).
       grow_init: initial weights of new connections: ``uniform`` within sqrt(6 / n_in), or
         ``zeros``.
+      blind_start: whether the connections also change once before training, as in the authors' code
+        (but not in the paper). No similarity is known then, so that those grown are the first
+        missing ones: they join the first neurons of each layer to those of the next one.
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
     return sparse_network(
@@ -57,6 +61,7 @@ def ctre_sim(
         grow_init=grow_init,
         similarity=similarity,
         similarity_fraction=similarity_fraction,
+        first_growth=getattr(grow_rules, grow) if blind_start else None,
         **options,
     )
 
@@ -75,6 +80,7 @@ def ctre_seq(
     similarity: Similarity = "cosine",
     similarity_fraction: Annotated[Fraction, STATIC] = 1.0,
     grow_init: GrowInit = "uniform",
+    blind_start: bool = False,
     **options: Any,
 ) -> Method:
     """A sparse ReLU network that grows between similar neurons, and at random once that stalls.
@@ -93,6 +99,9 @@ def ctre_seq(
         (0, 1].
       grow_init: initial weights of new connections: ``uniform`` within sqrt(6 / n_in), or
         ``zeros``.
+      blind_start: whether the connections also change once before training, as in the authors' code
+        (but not in the paper). No similarity is known then, so that those grown are the first
+        missing ones: they join the first neurons of each layer to those of the next one.
       **options: those of :class:`fsjax.methods.shared.sparse_network.SparseOptions`.
     """
     rules = (grow_rules.similar, grow_rules.random)
@@ -110,5 +119,6 @@ def ctre_seq(
         similarity=similarity,
         similarity_fraction=similarity_fraction,
         search=search,
+        first_growth=grow_rules.similar if blind_start else None,
         **options,
     )

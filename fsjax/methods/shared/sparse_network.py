@@ -6,6 +6,7 @@ layers are stored is decided by :mod:`fsjax.sparsity.layers`.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -151,6 +152,7 @@ def sparse_network(
     similarity: str = "cosine",
     similarity_fraction: float = 1.0,
     search: Callable[[TrainState], Array] | None = None,
+    first_growth: GrowRule | None = None,
     sparse: bool = True,
     only: tuple[str, ...] = tasks.TASKS,
     **options: Any,
@@ -174,6 +176,8 @@ def sparse_network(
       similarity_fraction: share of the training rows that it is computed from, in (0, 1].
       search: ``(state) -> bool``, evaluated after each epoch; ``Layer.search`` is true from the
         first epoch in which it is.
+      first_growth: a grow rule by which the connections also change once before training, when all
+        neurons are equally similar.
       sparse: whether there are masks at all.
       only: the tasks of the method; the first one is its default.
       **options: those of :class:`SparseOptions`.
@@ -198,6 +202,7 @@ def sparse_network(
         similarity=similarity,
         similarity_fraction=similarity_fraction,
         search=search,
+        first_growth=first_growth,
     )
     method = Method(
         About(tasks=only, sparse=True),
@@ -232,9 +237,11 @@ class _Network:
     similarity: str
     similarity_fraction: float
     search: Callable[[TrainState], Array] | None
+    first_growth: GrowRule | None
 
     def init(self, key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         key_network, key_masks = jax.random.split(key)
+        key_first = jax.random.fold_in(key_masks, 1)
         widths = (spec.num_columns, *self.options.hidden, spec.num_outputs)
         plan = plan_layers(self.options.form, self.recipe, self.prune, widths)
         masks: PyTree = ()
@@ -249,7 +256,13 @@ class _Network:
             batch = random_batch(key_masks, data, spec.batch_size)
             slopes = jax.grad(lambda params: self.task_loss(layers_in(state, params), state, batch))
             state = state.replace(masks=snip_masks(params, slopes(params), self.recipe.counts))
-        return at_rest(state, plan)
+        state = at_rest(state, plan)
+        if self.first_growth is None:
+            return state
+        recipe = dataclasses.replace(self.recipe, grow=self.first_growth)
+        alike = {"similarity": equal_similarities(layers_in(state), self.similarity)}
+        seen = Seen(0, {}, None, state)
+        return rewire(state, recipe, alike, seen, key_first, for_run(self.optimizer, spec))
 
     def predict(self, state: TrainState, x: Array) -> Array:
         return activations(layers_in(state), x, self.activation)[-1]
@@ -393,6 +406,13 @@ def similarity_scores(
     values = [value * counts.astype(value.dtype)[:, None] for value in activations(x[:])]
     pairs = zip(values[:-1], values[1:], strict=True)
     return [PairScores(*pair, SIMILARITIES[name]) for pair in pairs]
+
+
+def equal_similarities(layers: NamedLayers, name: str) -> Sequence[Scores]:
+    """Scores of every layer when no similarity is known: those of neurons that are always 0."""
+    measure = SIMILARITIES[name]
+    shapes = [layer.shape for layer in layers.values()]
+    return [PairScores(*(jnp.zeros((1, size)) for size in shape), measure) for shape in shapes]
 
 
 def layer_similarities(
