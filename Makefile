@@ -37,8 +37,10 @@ FAST_COMPILE := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters
   --xla_cpu_parallel_codegen_split_count=1
 
 # One thread per worker: on two cores, the threads of OpenBLAS and OpenMP wait for one another in loops
-# that take longer than the work.
-TEST_SETTINGS = OMP_NUM_THREADS=1 JAX_TRACEBACK_IN_LOCATIONS_LIMIT=0 XLA_FLAGS="$(1) $$XLA_FLAGS"
+# that take longer than the work. Some shells forbid Python to write bytecode; each of the hundred
+# processes that the tests start would then compile JAX from its source, for four seconds.
+TEST_SETTINGS = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 JAX_TRACEBACK_IN_LOCATIONS_LIMIT=0 \
+  XLA_FLAGS="$(1) $$XLA_FLAGS"
 
 # COVERAGE=--cov measures the branches of fsjax/ and fails below the floor in pyproject.toml; CI does.
 test: $(STAMP)
