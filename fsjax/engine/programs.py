@@ -100,8 +100,12 @@ def _is_known(name: str, value: bool | int) -> bool:
 #: The number of programs to keep; each has some 350 memory mappings.
 CAPACITY = 32
 
+#: The number of discarded programs after which the garbage collector frees them.
+COLLECT_EVERY = 8
+
 _kept: OrderedDict[Hashable, jax.stages.Compiled] = OrderedDict()
 _lock = threading.RLock()
+_num_discarded = 0
 
 
 def program(
@@ -123,6 +127,7 @@ def program(
       donate: positions of the arguments whose memory may be reused.
       work: the work of all its calls, which determines the compiler options (:func:`options_for`).
     """
+    global _num_discarded
     leaves, structure = jax.tree.flatten(args)
     options = options_for(work)
     settings = (
@@ -147,8 +152,11 @@ def program(
             _kept[key] = executable = lowered.compile(compiler_options=of_xla)
         if len(_kept) > CAPACITY:
             _kept.popitem(last=False)
-            # A program is part of a reference cycle, which only the garbage collector frees.
-            gc.collect()
+            _num_discarded += 1
+            # A program is part of a reference cycle, which only the garbage collector frees. It
+            # searches all objects of the process, so it runs once for several programs.
+            if _num_discarded % COLLECT_EVERY == 0:
+                gc.collect()
         return executable
 
 
