@@ -8,6 +8,7 @@ position, chooses those with the lowest index.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import jax
@@ -17,6 +18,10 @@ from jax import Array
 
 _LAST = np.int32(np.iinfo(np.int32).max)
 _FIRST = np.int32(np.iinfo(np.int32).min)
+
+#: Outside of a compiled program, these functions are one program per shape: operation by operation,
+#: each call would compile its loops anew. Inside, nothing changes.
+_compiled = functools.partial(jax.jit, inline=True)
 
 #: Rows into which entries are arranged for counting, few enough for int8 column sums. XLA on CPUs
 #: sums up to this many rows at full speed.
@@ -41,6 +46,7 @@ def ordered_bits(values: Array) -> Array:
     return jnp.where(bits < 0, bits ^ _LAST, bits)
 
 
+@_compiled
 def smallest(values: Array, k: Array | int, among: Array | None = None) -> Array:
     """Marks the k smallest entries, exactly ``min(k, candidates)``; ties go to the lowest position.
 
@@ -55,6 +61,7 @@ def smallest(values: Array, k: Array | int, among: Array | None = None) -> Array
     return _first_by_bits(ordered_bits(values), k, among)
 
 
+@_compiled
 def largest(values: Array, k: Array | int, among: Array | None = None) -> Array:
     """Marks the k largest entries; otherwise as :func:`smallest`."""
     return _first_by_bits(~ordered_bits(values), k, among)
@@ -65,6 +72,7 @@ def random_order(key: Array, shape: tuple[int, ...]) -> Array:
     return jax.random.bits(key, shape, jnp.uint32) >> 2
 
 
+@_compiled
 def random_subset(key: Array, k: Array | int, among: Array) -> Array:
     """Marks k random candidates; all subsets are equally likely, up to ties of 30-bit numbers.
 
@@ -79,6 +87,7 @@ def random_subset(key: Array, k: Array | int, among: Array) -> Array:
     return _first_by_bits(ordered_bits(random_order(key, among.shape)), k, among)
 
 
+@_compiled
 def preferred(choice: Array, k: Array | int, among: Array) -> Array:
     """Completes or shortens a choice to exactly ``min(k, candidates)`` entries.
 
@@ -106,6 +115,7 @@ def preferred(choice: Array, k: Array | int, among: Array) -> Array:
     return jax.lax.cond(number == k, lambda: chosen, repaired)
 
 
+@_compiled
 def kth_smallest(values: Array, k: Array | int, among: Array | None = None) -> Array:
     """The k-th smallest value, a float32 scalar; infinity if there are fewer than k candidates.
 
@@ -169,6 +179,7 @@ def _lines_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape if len(shape) == 2 and shape[0] >= _ROWS else (math.prod(shape),)
 
 
+@_compiled
 def _first_by_bits(bits: Array, k: Array | int, among: Array | None) -> Array:
     shape = bits.shape
     candidates = jnp.int32(bits.size) if among is None else count_true(among)
