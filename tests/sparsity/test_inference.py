@@ -5,6 +5,7 @@ Covers ``fsjax.sparsity.tiles``, ``fsjax.sparsity.arrays``, ``fsjax.sparsity.sum
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -38,9 +39,10 @@ class Network(nn.Module):
 
 IMAGES = jax.random.normal(jax.random.key(0), (4, 12, 12, 3))
 MODEL = Network()
-PARAMS = MODEL.init(jax.random.key(1), IMAGES)
+PARAMS = jax.jit(MODEL.init)(jax.random.key(1), IMAGES)
 
 
+@functools.cache
 def equinox_network() -> tuple[Any, Callable, jax.Array]:
     keys = jax.random.split(jax.random.key(0), 3)
     model = eqx.nn.Sequential(
@@ -79,8 +81,8 @@ def test_linear_maps_are_matrices_times_patches(framework: str) -> None:
         return kernels.DenseConvolution(w).convolve(linear, x)
 
     leaves = sparsity.trees.leaves_by_name(params)
-    result = evaluate(apply, by_matrix, params, inputs)
-    np.testing.assert_allclose(result, apply(params, inputs), rtol=2e-4, atol=1e-5)
+    result = jax.jit(functools.partial(evaluate, apply, by_matrix))(params, inputs)
+    np.testing.assert_allclose(result, jax.jit(apply)(params, inputs), rtol=2e-4, atol=1e-5)
     expected = {path for path, leaf in leaves.items() if leaf.ndim > 1 and "bias" not in path}
     assert set(seen) == expected and len(seen) == len(expected)
 
@@ -111,7 +113,8 @@ def test_every_form_gives_the_dense_product(structure: Any, rows: int) -> None:
     forms = kernels.kernel_forms(matrix, mask)
     x = jax.random.normal(jax.random.key(2), (rows, 32))
     for name, form in forms.items():
-        np.testing.assert_allclose(form.multiply(x), x @ matrix, atol=1e-5, err_msg=name)
+        found = jax.jit(form.multiply)(x)
+        np.testing.assert_allclose(found, np.asarray(x) @ matrix, atol=1e-5, err_msg=name)
     assert list(forms)[:2] == ["dense", "transposed"]
     assert ({"fan-in", "connections"} <= set(forms)) == (mask.sum(0).max() <= 16)
     assert ("tiles 4x8" in forms) == (structure is not None and "block" in structure.name)
@@ -136,7 +139,7 @@ def test_strips_of_outputs_with_unequal_fan_in(
         assert form.weights.size < 0.9 * outputs * mask.sum(0).max()
     for rows in (1, 5):
         x = rng.normal(size=(rows, 40)).astype(np.float32)
-        np.testing.assert_allclose(form.multiply(jnp.asarray(x)), x @ matrix, atol=1e-5)
+        np.testing.assert_allclose(jax.jit(form.multiply)(x), x @ matrix, atol=1e-5)
 
 
 @pytest.mark.parametrize("framework", ["flax", "equinox"])
@@ -160,7 +163,7 @@ def test_a_compressed_network_is_the_masked_one(framework: str, monkeypatch: Any
     assert set(taken.values()) & {"connections", "fan-in"} and taken[convolution] == "shrunk"
     masked = sparsity.apply_masks(params, masks)
     for batch in (inputs, inputs[:1]):
-        expected = apply(masked, batch)
+        expected = jax.jit(apply)(masked, batch)
         np.testing.assert_allclose(fast(batch), expected, rtol=1e-4, atol=1e-5)
     assert str(fast).count("\n") == len(taken)
 
@@ -204,7 +207,7 @@ def test_a_compressed_network_is_exported(monkeypatch: Any) -> None:
 def test_large_arrays_are_arguments_of_the_program(monkeypatch: Any) -> None:
     """With arrays on both sides of the bound, and the same outputs as with all built in."""
     masks = sparsity.static(0.1).initial_masks(jax.random.key(2), PARAMS)
-    expected = MODEL.apply(sparsity.apply_masks(PARAMS, masks), IMAGES)
+    expected = jax.jit(MODEL.apply)(sparsity.apply_masks(PARAMS, masks), IMAGES)
     for bound in (0, 200, 2**20):
         number = iter(range(1000))
         monkeypatch.setattr(compression, "_milliseconds", lambda *_, n=number: 0.5 ** next(n))

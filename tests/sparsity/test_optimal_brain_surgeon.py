@@ -83,7 +83,7 @@ def trained() -> tuple[Any, jax.Array, jax.Array]:
     images, labels = load_digits(return_X_y=True)
     x, y = jnp.asarray(images / 16, jnp.float32), jnp.asarray(labels)
     model = Classifier()
-    params, tx = model.init(jax.random.key(0), x[:1]), optax.adam(3e-3)
+    params, tx = jax.jit(model.init)(jax.random.key(0), x[:1]), optax.adam(3e-3)
 
     def loss(params: Any) -> jax.Array:
         scores = model.apply(params, x)
@@ -107,9 +107,10 @@ def test_a_trained_network_loses_less_than_by_magnitude(structure: Any) -> None:
     where = where if structure is None else where[:1]
     density = 0.3 if structure is None else None
 
-    def loss(params: Any) -> float:
+    @jax.jit
+    def loss(params: Any) -> jax.Array:
         scores = model.apply(params, x)
-        return float(optax.losses.softmax_cross_entropy_with_integer_labels(scores, y).mean())
+        return optax.losses.softmax_cross_entropy_with_integer_labels(scores, y).mean()
 
     result = sparsity.brain_surgeon(
         model.apply, params, x[:400], density=density, structure=structure, where=where

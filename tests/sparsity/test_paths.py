@@ -36,15 +36,15 @@ def counted(mask: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("mask", MASKS)
 def test_scores_of_missing_connections(mask: np.ndarray) -> None:
-    scores = np.asarray(path_scores(jnp.asarray(mask)))
+    scores = np.asarray(jax.jit(path_scores)(mask))
     np.testing.assert_allclose(scores[~mask], counted(mask)[~mask], rtol=1e-5)
     assert scores[~mask].any()
 
 
 def test_scores_follow_the_neurons() -> None:
     rows, columns = RNG.permutation(7), RNG.permutation(5)
-    scores = path_scores(jnp.asarray(MASKS[1]))
-    again = path_scores(jnp.asarray(MASKS[1][rows][:, columns]))
+    scores = jax.jit(path_scores)(MASKS[1])
+    again = jax.jit(path_scores)(MASKS[1][rows][:, columns])
     np.testing.assert_allclose(again, np.asarray(scores)[rows][:, columns], rtol=1e-5)
 
 
@@ -55,8 +55,13 @@ def layer_of(mask: np.ndarray) -> Layer:
 
 def test_the_best_scores_are_grown() -> None:
     layer, key = layer_of(MASKS[1]), jax.random.key(0)
-    rewired = rewire(layer, drop.magnitude, grow.short_paths, jnp.float32(0.4), key)
-    dropped = choose_dropped(drop.magnitude, layer, jnp.float32(0.4), key)
+    fraction = jnp.float32(0.4)
+    rewired = jax.jit(
+        lambda layer, key: rewire(layer, drop.magnitude, grow.short_paths, fraction, key)
+    )(layer, key)
+    dropped = jax.jit(lambda layer, key: choose_dropped(drop.magnitude, layer, fraction, key))(
+        layer, key
+    )
     left = np.asarray(layer.mask & ~dropped)
     picked, scores = np.asarray(rewired.mask) & ~left, counted(left)
     assert picked.sum() == int(0.4 * MASKS[1].sum() + 1e-3)
@@ -69,11 +74,10 @@ def test_ties_are_not_by_position() -> None:
     # Every input has two outputs, and shares each of them with one other input.
     ring = np.eye(8, dtype=bool) | np.roll(np.eye(8, dtype=bool), 1, axis=1)
     layer = layer_of(ring)
-    dropped = jnp.zeros(ring.shape, bool).at[3, 3].set(True)
-    grown = {
-        np.asarray(choose_grown(grow.short_paths, layer, dropped, jax.random.key(seed))).tobytes()
-        for seed in range(8)
-    }
+    dropped = np.zeros(ring.shape, bool)
+    dropped[3, 3] = True
+    choose = jax.jit(functools.partial(choose_grown, grow.short_paths, layer, dropped))
+    grown = {np.asarray(choose(jax.random.key(seed))).tobytes() for seed in range(8)}
     assert len(grown) > 3
 
 
@@ -82,10 +86,10 @@ def test_without_any_path_the_choice_is_random() -> None:
     mask[np.arange(6), np.arange(6)] = True
     layer = layer_of(mask)
     drawn = np.zeros((6, 6))
+    dropped = layer.mask & (layer.weight > 0)
+    choose = jax.jit(functools.partial(choose_grown, grow.short_paths, layer, dropped))
     for seed in range(40):
-        key = jax.random.key(seed)
-        dropped = layer.mask & (layer.weight > 0)
-        drawn += np.asarray(choose_grown(grow.short_paths, layer, dropped, key))
+        drawn += np.asarray(choose(jax.random.key(seed)))
     assert (drawn > 0).sum() > 20
 
 
@@ -96,7 +100,7 @@ def test_samples_are_drawn_by_their_scores() -> None:
     layer = layer_of(mask)
     keys = jax.random.split(jax.random.key(0), 4000)
     rule = functools.partial(choose_grown, grow.sampled_short_paths, layer, jnp.asarray(dropped))
-    draws = jax.vmap(rule)(keys)
+    draws = jax.jit(jax.vmap(rule))(keys)
     left = mask & ~dropped
     scores = np.where(left, 0, counted(left))
     assert np.asarray(draws).sum() == 4000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -72,7 +74,8 @@ def test_loss_and_gradient(task: str) -> None:
     weight[0] = 1.0
     reference = REFERENCES[task]
     with jax.enable_x64(True):
-        value, slope = jax.value_and_grad(lambda out: tasks.loss(task, out, y, weight))(outputs)
+        loss = jax.jit(jax.value_and_grad(functools.partial(tasks.loss, task)))
+        value, slope = jax.device_get(loss(outputs, y, weight))
     np.testing.assert_allclose(value, reference(outputs, y, weight), rtol=1e-12)
     for place in np.ndindex(outputs.shape):
         step = np.zeros(outputs.shape)
@@ -88,9 +91,10 @@ def test_rows_without_weight_do_not_count(task: str) -> None:
     weight = (np.arange(len(y)) < 15).astype(np.float32)
     others, other_y = outputs.copy(), y.copy()
     others[15:], other_y[15:] = 80.0 if task != "counts" else 5.0, 1.0
-    found = tasks.metrics(task, outputs.astype(np.float32), y, weight)
-    again = tasks.metrics(task, others.astype(np.float32), other_y, weight)
-    few = tasks.metrics(task, outputs[:15].astype(np.float32), y[:15], weight[:15])
+    metrics = jax.jit(functools.partial(tasks.metrics, task))
+    found = metrics(outputs.astype(np.float32), y, weight)
+    again = metrics(others.astype(np.float32), other_y, weight)
+    few = metrics(outputs[:15].astype(np.float32), y[:15], weight[:15])
     for name, value in found.items():
         np.testing.assert_allclose(again[name], value, rtol=1e-6, err_msg=name)
         np.testing.assert_allclose(few[name], value, rtol=1e-6, err_msg=name)
@@ -100,15 +104,14 @@ def test_partial_likelihood_of_extremes() -> None:
     y = np.array([[1.0, 1], [2, 1], [3, 0]])
     ones = np.ones(3)
     # Far beyond what exp holds in float32, in the right order and in the wrong one.
-    value, slope = jax.value_and_grad(losses.cox_partial_likelihood)(
-        np.array([[400.0], [0], [-400]]), y, ones
-    )
+    loss = jax.jit(jax.value_and_grad(losses.cox_partial_likelihood))
+    value, slope = loss(np.array([[400.0], [0], [-400]]), y, ones)
     assert float(value) == pytest.approx(0.0)
     assert np.isfinite(slope).all()
-    wrong = losses.cox_partial_likelihood(np.array([[-400.0], [0], [400]]), y, ones)
+    wrong, _ = loss(np.array([[-400.0], [0], [400]]), y, ones)
     assert float(wrong) == pytest.approx((800 + 400) / 2)
     none = np.array([[1.0, 0], [2, 0], [3, 0]])
-    value, slope = jax.value_and_grad(losses.cox_partial_likelihood)(np.zeros((3, 1)), none, ones)
+    value, slope = loss(np.zeros((3, 1)), none, ones)
     assert float(value) == 0.0
     assert not np.asarray(slope).any()
 
@@ -117,7 +120,8 @@ def test_partial_likelihood_by_hand() -> None:
     # Two tied events among three rows, then the last alone: risk sets of 3, 3 and 1.
     y = np.array([[1.0, 1], [1, 1], [2, 1]])
     expected = (2 * np.log(np.e + 1 + 1) - 1 - 0 + 0) / 3
-    found = losses.cox_partial_likelihood(np.array([[1.0], [0], [0]]), y, np.ones(3))
+    loss = jax.jit(losses.cox_partial_likelihood)
+    found = loss(np.array([[1.0], [0], [0]]), y, np.ones(3))
     assert float(found) == pytest.approx(expected, rel=1e-6)
 
 
@@ -134,6 +138,10 @@ def index_reference(y: np.ndarray, risk: np.ndarray, weight: np.ndarray) -> floa
     return right / pairs if pairs else None
 
 
+#: One program per number of rows.
+concordance = jax.jit(losses.concordance)
+
+
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     st.integers(0, 2**32 - 1),
@@ -146,7 +154,7 @@ def test_concordance_against_all_pairs(seed: int, rows: int, times: int, risks: 
     y = survival(rng, rows, times)
     risk, weight = rng.integers(0, risks, rows) / 4, rng.choice([0.0, 0.5, 1.0], rows)
     expected = index_reference(y, risk, weight)
-    compiled = float(losses.concordance(risk[:, None], y, weight))
+    compiled = float(concordance(risk[:, None], y, weight))
     assert compiled == pytest.approx(0.5 if expected is None else expected, abs=1e-6)
     if expected is not None:
         found = concordance_index(y[:, 0], y[:, 1], risk, weight)
@@ -169,14 +177,14 @@ def test_metrics_of_labels_and_counts() -> None:
         "subset_accuracy": 100 * accuracy_score(y, outputs > 0),
         "auc": roc_auc_score(y, outputs, average="macro"),
     }
-    recorded = losses.of_labels(outputs, y, np.ones(60))
+    recorded = jax.jit(losses.of_labels)(outputs, y, np.ones(60))
     for name, value in expected.items():
         assert of_labels(outputs, y)[name] == pytest.approx(value)
         assert float(recorded[name]) == pytest.approx(value, rel=1e-5)
     outputs, y = example("counts", rng, 60)
     deviance = mean_poisson_deviance(y.ravel(), np.exp(outputs).ravel())
     assert of_counts(outputs, y)["poisson_deviance"] == pytest.approx(deviance)
-    recorded = losses.of_counts(outputs, y, np.ones(60))["poisson_deviance"]
+    recorded = jax.jit(losses.of_counts)(outputs, y, np.ones(60))["poisson_deviance"]
     assert float(recorded) == pytest.approx(deviance, rel=1e-5)
     assert d2_poisson(y[:, 0], np.full(60, y[:, 0].mean())) == pytest.approx(0.0)
     assert d2_poisson(y[:, 0], y[:, 0] + 1e-9) == pytest.approx(1.0)
