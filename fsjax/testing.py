@@ -122,22 +122,26 @@ def check_permutation(planned: Plan) -> None:
     method, (state, data) = planned.method, _first(planned)
     order = np.random.default_rng(3).permutation(NUM_COLUMNS)
 
-    def permute(leaf: Any) -> Any:
-        for axis, size in enumerate(leaf.shape):
+    def permute(leaf: Any) -> np.ndarray:
+        permuted = np.asarray(leaf)
+        for axis, size in enumerate(permuted.shape):
             if size == NUM_COLUMNS:
-                leaf = jnp.take(leaf, order, axis=axis)
-        return leaf
+                permuted = np.take(permuted, order, axis=axis)
+        return permuted
 
-    state = method.finish(state, data, jax.random.key(1))
+    # Compiled as a whole: operation by operation, JAX would compile dozens of small programs.
+    select = jax.jit(method.select)
+    state = jax.jit(method.finish)(state, data, jax.random.key(1))
     carried = ("params", "masks", "extra", "log", "feature_mask")
     shuffled = state.replace(**{n: jax.tree.map(permute, getattr(state, n)) for n in carried})
-    first, second = method.select(state), method.select(shuffled)
-    _close(second.scores, first.scores[order], "permuted columns change the scores")
+    first, second = select(state), select(shuffled)
+    _close(second.scores, np.asarray(first.scores)[order], "permuted columns change the scores")
     if first.picks is not None:
         same = np.array_equal(order[np.asarray(second.picks)], np.asarray(first.picks))
         require(same, "permuted columns change the picks")
     if method.predict is not None:
-        before, after = method.predictor(state, data.x), method.predict(shuffled, permute(data.x))
+        predict = jax.jit(method.predict)
+        before, after = predict(state, data.x), predict(shuffled, permute(data.x))
         _close(after, permute(before), "permuted columns change the outputs")
 
 
@@ -163,8 +167,12 @@ def _check_learnt(planned: Plan, result: FitResult, first: TrainState) -> None:
     state = jax.tree.map(lambda leaf: np.asarray(leaf)[0], first)
     task = planned.spec.task
     rows = as_batch(task, _on_device(planned.prepared.arrays.valid))
-    outputs = planned.method.predictor(state, rows.x)
-    before = float(task_loss(task, outputs, rows.y, rows.weight))
+
+    @jax.jit
+    def loss(state: TrainState, rows: Batch[jax.Array]) -> jax.Array:
+        return task_loss(task, planned.method.predictor(state, rows.x), rows.y, rows.weight)
+
+    before = float(loss(state, rows))
     lowest = float(np.nanmin(result.history["valid/loss"][0]))
     fault = f"training does not lower the validation loss: {before:.4g} to {lowest:.4g} at best"
     require(lowest < LEARNT * before, fault)
@@ -184,7 +192,7 @@ def check_selection(planned: Plan, result: FitResult) -> None:
         require(ranking[-1] == CONSTANT, "a constant column is preferred to others")
     if result.gates is not None:
         require(((result.gates >= 0) & (result.gates <= 1)).all(), "gates are outside [0, 1]")
-    picks = planned.method.select(_seed(result, 0)).picks
+    picks = jax.jit(planned.method.select)(_seed(result, 0)).picks
     if picks is not None:
         chosen = np.asarray(picks)
         require(usable[0][chosen].all(), "a column that may not be selected is picked")
@@ -234,7 +242,7 @@ def _seen_units(planned: Plan, state: TrainState) -> set[int]:
 
 
 def _outputs(planned: Plan, state: TrainState, x: np.ndarray) -> np.ndarray:
-    return np.asarray(planned.method.predictor(state, jnp.asarray(x)))
+    return np.asarray(jax.jit(planned.method.predictor)(state, x))
 
 
 def check_resume(planned: Plan) -> None:
@@ -295,13 +303,14 @@ def check_groups(method: Method, task: str, num_epochs: int) -> None:
     require(same, f"there are {result.scores.shape[1]} scores for {max(GROUPS) + 1} groups")
     _check_learnt(planned, result, _untrained(planned))
     state = _seed(result, 0)
-    selection = planned.method.select(state)
+    select = jax.jit(planned.method.select)
+    selection = select(state)
     if selection.picks is not None:
         _check_seen(planned, state, np.asarray(selection.picks))
     elif selection.gates is not None and method.search is not None:
         # Close half of the groups, whatever their gates are after training.
         closed = method.search.close(state, jnp.median(selection.gates))
-        gates = np.asarray(method.select(closed).gates)
+        gates = np.asarray(select(closed).gates)
         _check_seen(planned, closed, np.flatnonzero(gates > 0))
     else:
         seen = _seen_units(planned, state)
@@ -315,11 +324,11 @@ def check_search(method: Method, task: str) -> None:
     planned = _plan(method, task, 40, num_features=method.about.num_features or K)
     result = _fit(planned)
     exact = result.metrics["exact_selection"]
-    k = result.num_features
+    k, select = result.num_features, jax.jit(method.select)
     require((exact == 100).all(), f"exactly {k} open gates: {exact.tolist()} (100 where found)")
     for row in range(len(result.seeds)):
         state = _seed(result, row)
-        chosen = np.flatnonzero(np.asarray(method.select(state).gates))
+        chosen = np.flatnonzero(np.asarray(select(state).gates))
         require(len(chosen) == k, f"{len(chosen)} gates are open, not {k}")
         _check_seen(planned, state, chosen)
 

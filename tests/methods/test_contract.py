@@ -93,9 +93,11 @@ def test_variants_keep_the_contract(name: str) -> None:
 
 @pytest.fixture
 def anew() -> Iterator[None]:
-    """Programs of code that a test breaks are not found by others."""
+    """Programs of code that a test breaks are not found by others, nor those of others by it."""
+    jax.clear_caches()
     programs.free()
     yield
+    jax.clear_caches()
     programs.free()
 
 
