@@ -123,25 +123,23 @@ def callback(progress):
     if progress.epoch == 4:
         os.kill(os.getpid(), signal.SIGINT)
 X = np.random.default_rng(0).normal(size=(60, 4)); y = (X[:, 0] > 0).astype(int)
-with warnings.catch_warnings(record=True) as told:
-    warnings.simplefilter("always")
-    found = fsjax.fit(fsjax.methods.neural_network(hidden=(4,)), (X, y), num_features=1,
-                      num_epochs=50, callback=callback, keep_partial=KEEP)
-print(found.history["train/loss"].shape[1], [str(one.message)[:24] for one in told])
+for keep in (True, False):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = fsjax.fit(fsjax.methods.neural_network(hidden=(4,)), (X, y), num_features=1,
+                          num_epochs=50, callback=callback, keep_partial=keep)
+    print(found.history["train/loss"].shape[1], [str(one.message)[:24] for one in told])
 """
 
 
 def test_ctrl_c_leaves_what_was_learnt():
     before = signal.getsignal(signal.SIGINT)
-
-    def run(keep: str) -> subprocess.CompletedProcess:
-        code = INTERRUPTED.replace("KEEP", keep)
-        env = {**os.environ, "JAX_PLATFORMS": "cpu"}
-        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
-
-    kept = run("True")
-    assert kept.stdout.strip() == "4 ['training was interrupted']", kept.stderr
-    assert "KeyboardInterrupt" in run("False").stderr
+    env = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-c", INTERRUPTED]
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    # With keep_partial, one line; without, nothing but the interrupt.
+    assert done.stdout.strip() == "4 ['training was interrupted']", done.stderr
+    assert "KeyboardInterrupt" in done.stderr
     assert signal.getsignal(signal.SIGINT) is before
 
 
