@@ -50,6 +50,9 @@ OTHER_SETTINGS = {
     "allaml": (50, 16),
 }
 
+#: The protocol by which a fresh network judges columns, for the two tasks of the IP-CAE paper.
+FRESH_NETWORK = {"classification": "retrain", "reconstruction": "reconstruct"}
+
 #: The optimizer of BinMask's authors in sections 4.1 and 4.2.
 SGD = {
     "optimizer": "sgd",
@@ -236,7 +239,7 @@ def gates_config(method: str, changes: Mapping[str, Any] = {}) -> GetConfig:
         read = parse_variant(variant)
         train = {"shuffle": True, "drop_last": False, "batch_size": 256, "min_steps_per_epoch": 30}
         config = base_config(read, method_fields(method), tuple(range(8)), 100, **train)
-        config.evaluation.protocols = ("retrain", "embedded")
+        config.evaluation.protocols = (FRESH_NETWORK.get(read.task, "retrain"), "embedded")
         if read.name not in PAPER_SETTINGS:
             config.data.scaling = "minmax"
         config.update_from_flattened_dict(changes)

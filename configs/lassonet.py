@@ -19,7 +19,7 @@ The history contains the lambda, the number of columns and the validation accura
 
 import ml_collections
 
-from configs.common import PAPER_SETTINGS, base_config, method_fields, parse_variant
+from configs.common import FRESH_NETWORK, PAPER_SETTINGS, base_config, method_fields, parse_variant
 
 #: Upper bound of the path: 1000 dense epochs, then 100 for each of 190 lambdas.
 MAX_EPOCHS = 20_000
@@ -37,6 +37,6 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     config.data.valid_fraction = 0.1
     if read.name not in PAPER_SETTINGS:
         config.data.scaling = "minmax"
-    if read.task == "classification":
-        config.evaluation.protocols = ("retrain", "embedded")
+    if read.task in FRESH_NETWORK:
+        config.evaluation.protocols = (FRESH_NETWORK[read.task], "embedded")
     return config

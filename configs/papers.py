@@ -71,6 +71,11 @@ WAST_ON: dict[tuple[str, str], dict[str, Any]] = {
 #: code, 56.9 with that change here, and 84.8 without it.
 CTRE_BLIND = ("ctre_sim", "ctre_seq")
 
+#: The network of STG and LassoNet in IP-CAE's section 4.4, while they select and afterwards, when a
+#: fresh one is trained on their columns; all for 100 epochs, except LassoNet's path.
+IP_CAE_OTHERS = ("stg", "lassonet")
+IP_CAE_FRESH = {"hidden": (200,), "activation": "relu", "layer_norm": False, "num_epochs": 100}
+
 #: Upper bound of the epochs of LassoNet, which stops by itself.
 LASSONET_EPOCHS = 20_000
 
@@ -143,7 +148,11 @@ def _ip_cae(method: str, variant: str) -> ml_collections.ConfigDict:
     """IP-CAE, section 4: the selector's own network, or a fresh one on the columns."""
     module = _own(method)
     if module is not None:
-        return module.get_config(variant)
+        config = module.get_config(variant)
+        if method in IP_CAE_OTHERS:
+            config.method.hidden = IP_CAE_FRESH["hidden"]
+            config.evaluation.retrain.update(IP_CAE_FRESH)
+        return config
     config = base_config(parse_variant(variant), method_fields(method))
     if get_method(method)(**get_method(method).registration.small).predict is None:
         config.evaluation.protocols = ("retrain",)

@@ -11,6 +11,7 @@ FIRST_METRICS = (
     "retrain_accuracy",
     "svm_accuracy",
     "embedded_accuracy",
+    "retrain_reconstruction_frobenius",
     "reconstruction_frobenius",
     "mse",
     "subset_accuracy",

@@ -78,7 +78,7 @@ are run by `python -m experiments.reference`.
 
 
 def _number(value: float, metric: str) -> str:
-    if metric.startswith("reconstruction"):
+    if "reconstruction" in metric:
         return f"{value:.2e}"
     if metric == "train_flops":
         return f"{value:.2g}"

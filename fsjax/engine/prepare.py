@@ -252,12 +252,23 @@ def _only(part: _Part, columns: np.ndarray, zero_others: bool) -> _Part:
     return part._replace(train=train, valid=valid, test=test, feature_mask=mask)
 
 
+def scaler_of(dataset: Dataset, split: Split, scaling: str) -> Scaler:
+    """The scaler of the rows of a split, as :func:`prepare` fits it."""
+    kind, rows = _scaling_of(dataset, split, scaling)
+    return fit_scaler(kind, dataset.X[rows])
+
+
+def _scaling_of(dataset: Dataset, split: Split, scaling: str) -> tuple[str, np.ndarray]:
+    """The kind of a scaling, and the rows to which it is fitted."""
+    kind, fit_rows = paper_scaling(dataset.name) if scaling == "paper" else (scaling, "train")
+    both = fit_rows == "train+valid"
+    return kind, np.concatenate([split.train, split.valid]) if both else split.train
+
+
 def _part(
     dataset: Dataset, task: str, split: Split, seed: int | None, options: DataOptions
 ) -> _Part:
-    scaling = options.scaling
-    kind, fit_rows = paper_scaling(dataset.name) if scaling == "paper" else (scaling, "train")
-    rows = np.concatenate([split.train, split.valid]) if fit_rows == "train+valid" else split.train
+    kind, rows = _scaling_of(dataset, split, options.scaling)
     x_train = dataset.X[split.train]
     scaler = fit_scaler(kind, x_train if rows is split.train else dataset.X[rows])
     extremes = as_table(x_train).limits()

@@ -20,7 +20,7 @@ from fsjax.tables.splits import Split
 from fsjax.tasks import TABLE, Task, name_of
 
 #: The names that ``evaluation.protocols`` may hold.
-PROTOCOLS: Final = ("embedded", "svm", "retrain")
+PROTOCOLS: Final = ("embedded", "svm", "retrain", "reconstruct")
 
 #: The name of the data of a fit that got arrays.
 UNNAMED: Final = "table"
@@ -44,23 +44,24 @@ def evaluate(
       dataset: the data of the fit.
       protocols: names of :data:`PROTOCOLS`. ``embedded`` gives the metrics of the fit itself;
         ``svm`` is :func:`fsjax.evaluation.svm_accuracy` of the selected columns, and ``retrain``
-        is :func:`fsjax.evaluation.retrain_metrics` of them.
-      num_features: further numbers of columns K, 1 to D, for which ``svm`` and ``retrain`` evaluate
+        is :func:`fsjax.evaluation.retrain_metrics` of them; ``reconstruct`` is the same with a
+        network that predicts all columns from them.
+      num_features: further numbers of columns K, 1 to D, for which the other protocols evaluate
         the same fit.
       noise_std: noise on the training rows of the SVM, at least 0; the same for each seed.
-      scaling: of the rows for ``retrain``, as in the fit.
-      retrain: options of the network for ``retrain`` and its training.
+      scaling: of the rows for ``retrain`` and ``reconstruct``, as in the fit.
+      retrain: options of the network for ``retrain`` and ``reconstruct``, and its training.
       sample_rows: for a table on disk, the most rows that ``svm`` and ``retrain`` read into memory,
         with only the selected columns (so that ``retrain`` computes its scaling from these).
 
     Returns:
       By name, ``(S,)`` each: ``result.metrics`` for ``embedded``; ``svm_accuracy`` and
-      ``retrain_accuracy`` at the fit's own K and ``svm_accuracy_k25``, ... at the further ones, in
-      percent.
+      ``retrain_accuracy`` in percent and ``retrain_reconstruction_frobenius`` at the fit's own K,
+      and ``svm_accuracy_k25``, ... at the further ones.
 
     Raises:
-      ConfigError: as for :func:`check_protocols`, and for groups of columns or noise where a
-        protocol does not support them.
+      ConfigError: as for :func:`check_protocols`, and for groups of columns, noise or a table on
+        disk where a protocol does not support them.
       DataError: if ``svm`` or ``retrain`` needs classes that the data set does not have, or if
         the data set is not that of the fit: another name or number of columns, or too few rows.
     """
@@ -90,18 +91,24 @@ def evaluate(
                 f"noise_std={noise_std}, but {dataset.name} is read from disk; leave it out, or "
                 "read it with data.dense=true"
             )
+        if "reconstruct" in protocols:
+            raise ConfigError(
+                f"{dataset.name} is read from disk, where 'reconstruct' is not supported; leave it "
+                "out of evaluation.protocols, or read the table with data.dense=true"
+            )
         dataset, splits, selections = in_memory(dataset, splits, selections, sample_rows)
     if "svm" in protocols:
         named = {f"svm_accuracy{end}": columns for end, columns in selections.items()}
         metrics |= _svm(splits, dataset, named, noise_std)
-    if "retrain" in protocols:
-        for end, columns in selections.items():
+    tasks = {"retrain": judged_as(result.task), "reconstruct": "reconstruction"}
+    for protocol, task in tasks.items():
+        for end, columns in selections.items() if protocol in protocols else ():
             retrained = retrain_metrics(
                 dataset,
                 splits,
                 columns,
                 result.seeds,
-                task=judged_as(result.task),
+                task=task,
                 scaling=scaling,
                 options=retrain,
             )
@@ -178,8 +185,9 @@ def check_protocols(
     check_whole("evaluation.sample_rows", sample_rows, least=3)
     if "svm" in protocols and num_classes == 0:
         raise DataError(f"the data set has no classes; {NEEDS_CLASSES}")
-    if "retrain" in protocols:
+    if "retrain" in protocols or "reconstruct" in protocols:
         neural_network_of(retrain)
+    if "retrain" in protocols:
         if num_classes == 0 and TABLE[judged_as(task)].classes:
             raise DataError(
                 "the data set has no classes, which the retrain protocol needs; leave 'retrain' "

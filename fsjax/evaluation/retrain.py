@@ -1,22 +1,26 @@
-"""The retrain protocol: a new network that sees only the selected columns.
+"""The retrain and reconstruct protocols: a new network that sees only the selected columns.
 
 It removes the noise and the network of the selector from the comparison (BinMask, section 4.1;
-Tables 1 and 2 of IP-CAE for methods that do not train a classifier of their own).
+Tables 1 and 2 of IP-CAE for methods that do not train a network on exactly K columns).
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from fsjax.engine.fit import plan
+from fsjax.engine.prepare import scaler_of
 from fsjax.errors import check_names
 from fsjax.method import Method
 from fsjax.methods.neural_network import neural_network
 from fsjax.methods.shared.network import NetworkOptions
+from fsjax.metrics.by_task import of_reconstruction
 from fsjax.tables.dataset import Dataset
+from fsjax.tables.scaled import dense_rows, scaled
 from fsjax.tables.splits import Split
 from fsjax.tasks import TABLE, Task, name_of
 
@@ -65,7 +69,8 @@ def retrain_metrics(
       columns: ``(S, K)``, the columns of each seed; ``None`` for all columns. Multilayer
         perceptrons see only these, convolutional networks see zeros in place of the others.
       seeds: the S seeds, for initialisation and the order of rows.
-      task: one of ``fsjax.tasks.TASKS``, or a registered task.
+      task: one of ``fsjax.tasks.TASKS``, or a registered task. For ``reconstruction`` the network
+        predicts all scaled columns from the selected ones; tables on disk are not supported.
       scaling: as for ``fsjax.fit``.
       options: of the network (``fsjax.methods.shared.network.NetworkOptions``) and its training
         (``num_epochs``, ``batch_size``, ``min_steps_per_epoch``, ``best_by``, ``shuffle``,
@@ -74,7 +79,8 @@ def retrain_metrics(
 
     Returns:
       ``(S,)`` by name: ``retrain_accuracy`` in percent and, for two classes, ``retrain_auc``; or
-      ``retrain_mse`` and ``retrain_r2``, or the other metrics of :func:`embedded_metrics`.
+      ``retrain_mse`` and ``retrain_r2``, or the other metrics of :func:`embedded_metrics`. For
+      ``reconstruction``, ``retrain_reconstruction_frobenius`` and ``retrain_reconstruction_mse``.
 
     Raises:
       ConfigError: for an unknown option or a value outside its range.
@@ -85,17 +91,49 @@ def retrain_metrics(
     if training["best_by"] == "last":
         none = np.zeros(0, np.int32)
         splits = [Split(np.concatenate([s.train, s.valid]), none, s.test) for s in splits]
+    training["scaling"] = scaling
+    training["zero_others"] = options.get("network", "mlp") != "mlp"
+    training["progress"] = progress
+    seeds = [int(seed) for seed in seeds]
+    if not TABLE[name_of(task)].supervised:
+        return _reconstruction_metrics(method, dataset, splits, columns, seeds, training)
     planned = plan(
-        method,
-        dataset,
-        seeds=[int(seed) for seed in seeds],
-        task=task,
-        split=splits,
-        scaling=scaling,
-        columns=columns,
-        zero_others=options.get("network", "mlp") != "mlp",
-        progress=progress,
-        **training,
+        method, dataset, seeds=seeds, task=task, split=splits, columns=columns, **training
     )
     metrics = planned.test_metrics(planned.choose(planned.train()))
     return {f"retrain_{name.removeprefix('embedded_')}": values for name, values in metrics.items()}
+
+
+def _reconstruction_metrics(
+    method: Method,
+    dataset: Dataset,
+    splits: Sequence[Split],
+    columns: np.ndarray | None,
+    seeds: Sequence[int],
+    training: Mapping[str, Any],
+) -> dict[str, np.ndarray]:
+    """Metrics ``(S,)`` of networks that predict all scaled columns from the selected ones.
+
+    The scaled columns are the targets of a regression, so that the network may see other inputs
+    than it has to predict. Seeds that share a split are trained together.
+    """
+    metrics: dict[str, np.ndarray] = {}
+    for split in {id(split): split for split in splits}.values():
+        places = [place for place, of_seed in enumerate(splits) if of_seed is split]
+        targets = dense_rows(scaled(dataset.table, scaler_of(dataset, split, training["scaling"])))
+        planned = plan(
+            method,
+            dataclasses.replace(dataset, y=targets, class_names=None),
+            seeds=[seeds[place] for place in places],
+            task="regression",
+            split=[split] * len(places),
+            columns=None if columns is None else columns[places],
+            **training,
+        )
+        outputs = np.asarray(planned.choose(planned.train()).outputs)
+        for place, of_seed in zip(places, outputs, strict=True):
+            truth = targets[split.test]
+            for name, value in of_reconstruction(of_seed[: len(truth)], truth).items():
+                full = f"retrain_reconstruction_{name.removeprefix('reconstruction_')}"
+                metrics.setdefault(full, np.zeros(len(splits)))[place] = value
+    return metrics

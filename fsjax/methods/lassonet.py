@@ -177,7 +177,7 @@ def lassonet(
 
     return Method(
         About(
-            tasks=tasks.SUPERVISED,
+            tasks=tasks.TASKS,
             num_features=num_features,
             takes_groups=True,
             validates=True,

@@ -25,7 +25,7 @@ from fsjax.method import (
 )
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, close, keep_stats, open_share
 from fsjax.registry import register
-from fsjax.tasks import SUPERVISED
+from fsjax.tasks import TASKS
 
 
 @register(
@@ -107,7 +107,7 @@ def stg(
 
     return Method(
         About(
-            tasks=SUPERVISED,
+            tasks=TASKS,
             num_features=num_features,
             takes_groups=True,
             gates=True,
