@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lars
@@ -21,9 +22,12 @@ from fsjax.registry import register
 #: Up to this many rows all eigenvectors are computed; above it, only some, by Lanczos' method.
 DENSE_ROWS = 2500
 
-#: Restarts of Lanczos' method before all eigenvectors are computed instead. It converges slowly if
-#: the heat kernel is narrow: the graph is then nearly disconnected, its eigenvalues nearly equal.
+#: Restarts of Lanczos' method before a dense solver is used instead. It converges slowly if the
+#: heat kernel is narrow: the graph is then nearly disconnected, its eigenvalues nearly equal.
 RESTARTS = 30
+
+#: Normalised weights up to this are lost in rounding: an eigenvalue of 1 less this is 1.
+LOST = float(np.finfo(np.float64).eps)
 
 #: Eigenvalues that are this close to the largest, 1, count as equal to it.
 TIED = 1e-8
@@ -82,7 +86,7 @@ def graph_embedding(graph: sparse.csr_matrix, num_vectors: int) -> np.ndarray:
     root = sparse.diags(1 / np.sqrt(degree))
     # With u = D^1/2 v, L v = lambda D v becomes D^-1/2 S D^-1/2 u = (1 - lambda) u.
     normal = root @ graph @ root
-    values, vectors = _last_eigenvectors(normal, number)
+    values, vectors = _last_eigenvectors(normal, np.sqrt(degree), number)
     vectors = root @ _without_constant(values, vectors, np.sqrt(degree))
     largest = np.argmax(np.abs(vectors), axis=0)
     return vectors * np.where(np.take_along_axis(vectors, largest[None], axis=0) < 0, -1.0, 1.0)
@@ -106,15 +110,62 @@ def _without_constant(values: np.ndarray, vectors: np.ndarray, constant: np.ndar
     return np.concatenate([basis, vectors[:, ~tied][:, ::-1]], axis=1)
 
 
-def _last_eigenvectors(matrix: sparse.csr_matrix, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """``(number,)`` largest eigenvalues, in rising order, and ``(N, number)`` eigenvectors."""
+def _last_eigenvectors(
+    matrix: sparse.csr_matrix, constant: np.ndarray, number: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """``(number,)`` largest eigenvalues, in rising order, and ``(N, number)`` eigenvectors.
+
+    ``constant`` ``(N,)`` is an eigenvector for 1, the largest eigenvalue.
+    """
     count = matrix.shape[0]
-    if count > max(DENSE_ROWS, 4 * number):
-        start = np.random.default_rng(0).normal(size=count)
-        with contextlib.suppress(ArpackNoConvergence):
-            return eigsh(matrix, number, which="LA", v0=start, maxiter=RESTARTS, tol=1e-9)
-    values, vectors = linalg.eigh(matrix.toarray(), overwrite_a=True)
-    return values[-number:], vectors[:, -number:]
+    if count <= max(DENSE_ROWS, 4 * number):
+        values, vectors = linalg.eigh(matrix.toarray(), overwrite_a=True)
+        return values[-number:], vectors[:, -number:]
+    part = parts_up_to_rounding(matrix, number)
+    if part is not None:
+        last_parts = part.max() - np.arange(number)[::-1]
+        vectors = np.where(part[:, None] == last_parts, constant[:, None], 0.0)
+        return np.ones(number), vectors / np.linalg.norm(vectors, axis=0)
+    start = np.random.default_rng(0).normal(size=count)
+    with contextlib.suppress(ArpackNoConvergence):
+        return eigsh(matrix, number, which="LA", v0=start, maxiter=RESTARTS, tol=1e-9)
+    last = (count - number, count - 1)
+    return linalg.eigh(matrix.toarray(), overwrite_a=True, subset_by_index=last)
+
+
+def parts_up_to_rounding(matrix: sparse.csr_matrix, number: int) -> np.ndarray | None:
+    """The parts of a graph that has at least ``number`` of them up to rounding.
+
+    Weights between parts are then lost in rounding, as under a narrow heat kernel, and the
+    eigenvalue 1 has as many eigenvectors as there are parts, of which a solver returns any. The
+    exact ones with the largest eigenvalues belong to the parts that are joined most weakly. Single
+    linkage finds these: the strongest weights that join all rows, without the weakest of them.
+
+    Args:
+      matrix: ``(N, N)`` symmetric normalised weights.
+      number: the number of parts; more are returned only if no weights at all join them.
+
+    Returns:
+      ``(N,)`` the part of each row, from 0, or ``None`` if there are fewer up to rounding.
+    """
+    weights = matrix.tocoo()
+    joins = (weights.row < weights.col) & (weights.data > 0)
+    # The length of the k-th largest weight is k, because 1 / weight may overflow.
+    ordered, rank = np.unique(-weights.data[joins], return_inverse=True)
+    places = weights.row[joins], weights.col[joins]
+    lengths = sparse.csr_matrix((rank + 1.0, places), shape=matrix.shape)
+    tree = minimum_spanning_tree(lengths).tocoo()
+    strength = -ordered[tree.data.astype(np.int64) - 1]
+    num_parts = matrix.shape[0] - np.count_nonzero(strength > LOST)
+    if num_parts < number:
+        return None
+    order = np.argsort(strength, kind="stable")
+    # A graph in more parts than that is cut no further.
+    kept = order[max(tree.nnz - (matrix.shape[0] - number), 0) :]
+    forest = sparse.csr_matrix(
+        (np.ones(len(kept)), (tree.row[kept], tree.col[kept])), shape=matrix.shape
+    )
+    return connected_components(forest, directed=False)[1]
 
 
 @register(

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import linalg, sparse
+from scipy.sparse.linalg import ArpackNoConvergence
 
 import fsjax
-from fsjax.methods.mcfs import graph_embedding, mcfs_coefficients
+from fsjax.methods.mcfs import graph_embedding, mcfs_coefficients, parts_up_to_rounding
 
 
 def ring(count: int = 24) -> np.ndarray:
@@ -21,12 +22,19 @@ def ring(count: int = 24) -> np.ndarray:
     return s + s.T
 
 
-@pytest.mark.parametrize("dense", [True, False])
+def fails(*arguments: object, **options: object) -> None:
+    """Replaces Lanczos' method where it does not converge."""
+    raise ArpackNoConvergence("not converged", np.zeros(0), np.zeros((0, 0)))
+
+
+@pytest.mark.parametrize("solver", ["all", "lanczos", "some"])
 def test_eigenvectors_are_the_flattest_of_the_graph(
-    dense: bool, monkeypatch: pytest.MonkeyPatch
+    solver: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not dense:
+    if solver != "all":
         monkeypatch.setitem(graph_embedding.__globals__, "DENSE_ROWS", 0)
+    if solver == "some":
+        monkeypatch.setitem(graph_embedding.__globals__, "eigsh", fails)
     s = ring()
     degree = np.diag(s.sum(axis=1))
     embedding = graph_embedding(sparse.csr_matrix(s), 3)
@@ -117,6 +125,43 @@ def test_the_embedding_of_a_graph_in_parts_separates_all_of_them() -> None:
     order = np.random.default_rng(0).permutation(12)
     again = graph_embedding(sparse.csr_matrix(graph[np.ix_(order, order)]), 2)
     np.testing.assert_allclose(again, embedding[order], atol=1e-12)
+
+
+def narrow(order: np.ndarray) -> sparse.csr_matrix:
+    """Ten rows in a line in the given order, with weights from 0.5 down to 1e-40, and loops of 1.
+
+    The weakest weights join the first row (1e-40), the last two (1e-30) and the second (1e-20).
+    """
+    s = np.eye(10)
+    for row, weight in enumerate([1e-40, 1e-20, 0.5, 0.1, 1e-12, 0.2, 0.3, 1e-30, 0.4]):
+        s[row, row + 1] = s[row + 1, row] = weight
+    s[2, 4] = s[4, 2] = 1e-25  # joins rows that are joined more strongly by others
+    return sparse.csr_matrix(s[np.ix_(order, order)])
+
+
+def test_parts_that_are_joined_within_rounding_error_are_those_of_the_weakest_weights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(graph_embedding.__globals__, "DENSE_ROWS", 0)
+    graph = narrow(np.arange(10))
+    embedding = graph_embedding(graph, 1)
+    # The exact eigenvalue is 1e-40 over the weight of the first row, 1.
+    np.testing.assert_allclose(embedding[1:], embedding[1, 0], rtol=1e-9)
+    assert embedding[0, 0] == np.abs(embedding).max()
+    parts = parts_up_to_rounding(graph, 3)
+    assert parts is not None
+    assert len({tuple(np.flatnonzero(parts == part)) for part in range(3)} - {(0,), (8, 9)}) == 1
+    # The joint of 1e-12 can be told from 0 and the graph has four parts without it.
+    assert parts_up_to_rounding(graph, 5) is None
+    order = np.random.default_rng(0).permutation(10)
+    again = graph_embedding(narrow(order), 1)
+    np.testing.assert_allclose(again, embedding[order], rtol=1e-9)
+
+
+def test_large_graphs_of_loops_are_like_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = graph_embedding(sparse.csr_matrix(np.eye(30)), 4)
+    monkeypatch.setitem(graph_embedding.__globals__, "DENSE_ROWS", 0)
+    np.testing.assert_array_equal(graph_embedding(sparse.csr_matrix(np.eye(30)), 4), small)
 
 
 def clusters() -> np.ndarray:
