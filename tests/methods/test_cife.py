@@ -79,13 +79,14 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("counted", ["histogram", "sorting"])
+@pytest.mark.parametrize("counted", ["histogram", "sorting", "difference"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("rule", METHODS)
 def test_the_ranking_is_that_of_a_loop_over_pairs(
     rule: str, weighted: bool, counted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(greedy_information, "FILLED", 1e9 if counted == "histogram" else 0)
+    monkeypatch.setattr(greedy_information, "KEPT", 1 if counted == "difference" else 0)
     monkeypatch.setattr(greedy_information, "BLOCK", 900)  # three columns at a time
     x, y = table()
     weight = np.random.default_rng(5).uniform(0.5, 2.0, 300) if weighted else np.ones(300)
@@ -146,6 +147,22 @@ def test_bins_hold_equal_shares_and_keep_equal_values_together() -> None:
     ordered = np.sort(x[:, 0])
     ranked = greedy_information.table_of(ordered[:, None], np.zeros(999, int), np.ones(999), 4)
     assert (np.diff(ranked.codes[0]) >= 0).all()
+
+
+def test_all_ways_of_counting_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    x = np.where(rng.random((500, 12)) < 0.8, 0, rng.integers(0, 9, (500, 12))).astype(float)
+    x[:, 3] = 1.0
+    x[:, 5] = rng.integers(0, 40, 500)
+    y = rng.integers(0, 3, 500)
+    for chosen in (None, 0, 3, 5):
+        results = []
+        for kept in (1, 0):
+            monkeypatch.setattr(greedy_information, "KEPT", kept)
+            symbols = greedy_information.table_of(x, y, np.ones(500), None)
+            results.append(greedy_information.entropies(symbols, chosen))
+        for by_difference, otherwise in zip(*results, strict=True):
+            np.testing.assert_allclose(by_difference, otherwise, rtol=0, atol=1e-12)
 
 
 def test_constant_columns_are_not_chosen() -> None:

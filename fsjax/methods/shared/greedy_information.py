@@ -2,7 +2,8 @@
 
 Entropies are plug-in estimates in bits; each distinct value (or bin) is a symbol. Joint symbols
 are counted for all columns at once, one count per chosen column, which also yields the entropies
-conditional on the class.
+conditional on the class. Where a column mostly has one symbol, as pixels and word counts have, only
+the other rows are counted; the rest follows by subtraction.
 """
 
 from __future__ import annotations
@@ -30,6 +31,13 @@ BLOCK = 2**22
 #: Columns with fewer joint symbols than this times the rows are counted in a histogram, others by
 #: sorting.
 FILLED = 4
+
+#: A column's rows by symbol and class are kept if these are at most this times the rows, which
+#: bounds the memory; its commonest symbol is then not counted where counting the rest is cheaper.
+KEPT = 1
+
+#: A histogram is cheaper if more than this share of a column's rows have another symbol.
+RARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -63,12 +71,19 @@ class Table(NamedTuple):
       sizes: ``(D,)`` number of distinct symbols of each column.
       y: ``(N,)`` int64 classes from 0.
       weight: ``(N,)`` positive weights of the rows.
+      commonest: ``(D,)`` the commonest symbol of each column.
+      rare: ``(D,)`` number of rows with another symbol.
+      counts: for each column ``(size, C)`` rows by symbol and class; empty where these would be
+        many (:data:`KEPT`), or if weights differ from 1.
     """
 
     codes: np.ndarray
     sizes: np.ndarray
     y: np.ndarray
     weight: np.ndarray
+    commonest: np.ndarray
+    rare: np.ndarray
+    counts: tuple[np.ndarray, ...]
 
 
 class Entropies(NamedTuple):
@@ -135,7 +150,19 @@ def table_of(x: np.ndarray, y: np.ndarray, weight: np.ndarray, bins: int | None)
     codes = np.empty(x.shape[::-1], np.int64)
     for column, values in enumerate(x.T):
         codes[column] = np.unique(_binned(values, bins), return_inverse=True)[1]
-    return Table(codes, codes.max(axis=1) + 1, np.unique(y, return_inverse=True)[1], weight)
+    sizes, y = codes.max(axis=1) + 1, np.unique(y, return_inverse=True)[1]
+    rows = [np.bincount(column) for column in codes]
+    classes = int(y.max()) + 1
+    counted = (sizes * classes <= KEPT * len(y)) & np.all(weight == 1)
+    counts = tuple(
+        np.bincount(column * classes + y, minlength=size * classes).reshape(-1, classes)
+        if use
+        else np.zeros((0, classes), np.int64)
+        for column, size, use in zip(codes, sizes, counted, strict=True)
+    )
+    commonest = np.array([of_column.argmax() for of_column in rows])
+    rare = len(y) - np.array([of_column.max() for of_column in rows])
+    return Table(codes, sizes, y, weight, commonest, rare, counts)
 
 
 def _binned(values: np.ndarray, bins: int | None) -> np.ndarray:
@@ -159,10 +186,13 @@ def entropies(table: Table, chosen: int | None = None) -> Entropies:
     occurring, pairs = np.unique(pairs, return_inverse=True)
     symbol = np.unique(occurring // classes, return_inverse=True)[1]
     small = table.sizes * len(occurring) <= FILLED * len(table.y)
+    counted = np.array([len(counts) > 0 for counts in table.counts])
+    rare = counted & (~small | (table.rare < RARE * len(table.y)))
     sums = np.empty((2, len(table.codes)))
     for count, columns in (
-        (_by_histogram, np.flatnonzero(small)),
-        (_by_sorting, np.flatnonzero(~small)),
+        (_by_difference, np.flatnonzero(rare)),
+        (_by_histogram, np.flatnonzero(small & ~rare)),
+        (_by_sorting, np.flatnonzero(~small & ~rare)),
     ):
         step = max(BLOCK // len(table.y), 1)
         for start in range(0, len(columns), step):
@@ -211,6 +241,67 @@ def _by_sorting(
         weights = table.weight[order].ravel()
     merged = keys // len(symbol) * len(symbol) + symbol[keys % len(symbol)]
     return _sums_of_runs(merged, weights), _sums_of_runs(keys, weights)
+
+
+def _by_difference(
+    table: Table, columns: np.ndarray, pairs: np.ndarray, symbol: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """:func:`_by_histogram` from the rows in which neither f nor g has its commonest symbol.
+
+    Rows have weight 1, so that differences of counts are exact.
+    """
+    num_columns, num_pairs, classes = len(columns), len(symbol), int(table.y.max()) + 1
+    class_of = np.empty(num_pairs, np.int64)
+    class_of[pairs] = table.y
+    of_pairs = np.bincount(pairs)
+    common_g = int(np.argmax(np.bincount(symbol, of_pairs)))
+    rows = np.flatnonzero(symbol[pairs] != common_g)
+    codes = table.codes[columns][:, rows]
+    column, place = np.nonzero(codes != table.commonest[columns][:, None])
+    sizes = table.sizes[columns]
+    starts = np.cumsum(sizes) - sizes
+    keys = (codes[column, place] + starts[column]) * num_pairs + pairs[rows[place]]
+    keys.sort()
+    # Cells (f, g, y) with rarer symbols f and g: their numbers of rows, and where they are.
+    is_start = np.diff(keys, prepend=-1) > 0
+    inner = np.diff(np.flatnonzero(is_start), append=len(keys))
+    f, pair = np.divmod(keys[is_start], num_pairs)
+    column = np.repeat(np.arange(num_columns), sizes)[f]
+    # Cells with the commonest g, by f and y; and those with the commonest f, by g and y.
+    other_f = np.concatenate([table.counts[index] for index in columns])
+    other_f = other_f - _counts(f * classes + class_of[pair], inner, other_f.shape)
+    other_g = of_pairs - _counts(column * num_pairs + pair, inner, (num_columns, num_pairs))
+    with_common = starts + table.commonest[columns]
+    corner = other_f[with_common]
+    other_f[with_common] = 0
+    other_g[:, symbol == common_g] = 0
+    for of_class in range(classes):
+        corner[:, of_class] -= other_g[:, class_of == of_class].sum(axis=1)
+    terms = _times_log(np.arange(len(table.y) + 1.0))
+
+    def sums(inner: np.ndarray, column: np.ndarray, *outer: np.ndarray) -> np.ndarray:
+        by_f, by_g, both = outer
+        inside = np.bincount(column, terms[inner], num_columns)
+        total = inside + np.add.reduceat(terms[by_f].sum(axis=1), starts)
+        return total + terms[by_g].sum(axis=1) + terms[both].sum(axis=1)
+
+    is_first = (np.diff(f, prepend=-1) > 0) | (np.diff(symbol[pair], prepend=-1) != 0)
+    first_of_f_and_g = np.flatnonzero(is_first)
+    by_symbol = np.flatnonzero(np.diff(symbol, prepend=-1))
+    merged = sums(
+        np.add.reduceat(inner, first_of_f_and_g) if len(inner) else inner,
+        column[first_of_f_and_g],
+        other_f.sum(axis=1, keepdims=True),
+        np.add.reduceat(other_g, by_symbol, axis=1),
+        corner.sum(axis=1, keepdims=True),
+    )
+    return merged, sums(inner, column, other_f, other_g, corner)
+
+
+def _counts(cells: np.ndarray, counts: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Sums of whole numbers by cell, in an array of the given shape."""
+    sums = np.bincount(cells, counts, int(np.prod(shape)))
+    return sums.astype(np.int64).reshape(shape)
 
 
 def _sums_of_runs(keys: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
