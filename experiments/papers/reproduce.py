@@ -48,12 +48,12 @@ def planned(cells: Sequence[Cell], table: pd.DataFrame) -> list[tuple[Run, int, 
     """Runs with their seeds, CPU seconds and cells, the cheapest first."""
     by_run = runs.runs_of(cells)
     measured = results.known_costs(cells, table)
-    seconds_of = runs.expected(by_run, FLAGS.seeds, measured)
+    fewer = min(FLAGS.seeds, FLAGS.long_seeds)
+    seconds_of = {n: runs.expected(by_run, n, measured) for n in {FLAGS.seeds, fewer}}
     plan = []
     for run, run_cells in by_run.items():
-        long = seconds_of[run] > LONG
-        seeds = min(FLAGS.seeds, FLAGS.long_seeds) if long else FLAGS.seeds
-        plan.append((run, seeds, seconds_of[run] * seeds / FLAGS.seeds, run_cells))
+        seeds = fewer if seconds_of[FLAGS.seeds][run] > LONG else FLAGS.seeds
+        plan.append((run, seeds, seconds_of[seeds][run], run_cells))
     return sorted(plan, key=lambda item: item[2])
 
 

@@ -6,7 +6,7 @@ import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,18 @@ COLUMNS = (
     "agrees",
     "reason",
 )
+
+
+class Cost(NamedTuple):
+    """The measured cost of a run.
+
+    Attributes:
+      seconds: CPU seconds of the run.
+      seeds: its number of seeds.
+    """
+
+    seconds: float
+    seeds: int
 
 
 def by_key(table: pd.DataFrame) -> dict[tuple[str, ...], dict[str, Any]]:
@@ -190,13 +202,11 @@ def write_results(table: pd.DataFrame, path: Path) -> None:
     write_text(path, table.to_csv(index=False, lineterminator="\n"))
 
 
-def known_costs(cells: Iterable[Cell], table: pd.DataFrame) -> dict[Run, float]:
-    """CPU seconds per seed of the runs behind the rows of a table."""
-    seconds_per_seed = {
-        key: row["cpu_seconds"] / row["seeds"]
+def known_costs(cells: Iterable[Cell], table: pd.DataFrame) -> dict[Run, Cost]:
+    """The measured costs of the runs behind the rows of a table."""
+    costs = {
+        key: Cost(row["cpu_seconds"], int(row["seeds"]))
         for key, row in by_key(table).items()
         if row["cpu_seconds"] == row["cpu_seconds"]
     }
-    return {
-        run_of(cell): seconds_per_seed[cell.key] for cell in cells if cell.key in seconds_per_seed
-    }
+    return {run_of(cell): costs[cell.key] for cell in cells if cell.key in costs}

@@ -20,20 +20,39 @@ from experiments.launch.experiment import run_experiment
 from experiments.launch.run_folder import check_workdir, read_result
 from experiments.papers.cells import Cell, Run, run_of
 from experiments.papers.curves import compared_with
+from experiments.papers.results import Cost
 from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError
 from fsjax.methods import get_method
 from fsjax.storage.atomic_files import write_text
 
-#: For the estimate: floating-point operations per CPU second, CPU seconds of compilation, and CPU
-#: seconds per cell of the table for reading it and for judging columns.
-SPEED, START, PER_CELL = 4e10, 3.0, 1e-6
+# The constants of the estimate were fitted to the measured CPU seconds in reproduction/results.csv.
 
-#: For the estimate: pairs of neurons in a matrix that cost as much as one connection in a list.
-PAIRS_PER_CONNECTION = 40
+#: CPU seconds of starting and compiling, per cell of the table, and per step of the optimiser.
+START, PER_CELL, PER_STEP = 3.6, 1.5e-6, 4e-4
 
-#: For the estimate: the epochs of LassoNet's path.
-PATH_EPOCHS = 4000
+#: CPU seconds of a support vector machine per selected column and squared number of training rows.
+PER_SVM = 1.6e-10
+
+#: Floating-point operations of training per CPU second.
+SPEED = 9.5e10
+
+#: Pairs of neurons in a matrix that cost as much as one connection in a list.
+PAIRS_PER_CONNECTION = 75
+
+#: Pairs of neurons that cost as much as one logit of a concrete selector per row, if noise is drawn
+#: for each row and for each batch.
+PAIRS_PER_LOGIT = {"row": 50.0, "batch": 3.5}
+
+#: Trainings of a search for K open gates, and the epochs of LassoNet's path.
+SEARCH_STEPS, PATH_EPOCHS = 6, 2900
+
+#: The share of the rows that are trained on.
+TRAIN = 0.8
+
+#: Difference of the logarithms of two estimates at which a measured run counts a quarter as much as
+#: one with an equal estimate.
+NEAR = 0.3
 
 
 def config_of(run: Run, seeds: int) -> ml_collections.ConfigDict:
@@ -59,14 +78,26 @@ def config_of(run: Run, seeds: int) -> ml_collections.ConfigDict:
 
 @functools.cache
 def estimate(run: Run, seeds: int) -> float:
-    """An estimate of the CPU seconds of a run from the size of its network and data."""
+    """An estimate of the CPU seconds of a run from the size of its network and data.
+
+    Methods that train nothing score the columns once for all seeds, which then share their support
+    vector machines as well.
+    """
     config = config_of(run, seeds)
     rows, width = ENTRIES[run.dataset].shape
-    seconds_per_seed = PER_CELL * rows * width
-    if get_method(run.method)(**_fields(config)).loss is not None:
+    train_rows = TRAIN * rows
+    seconds_per_seed = 0.0
+    trains = get_method(run.method)(**_fields(config)).loss is not None
+    if trains:
         epochs = PATH_EPOCHS if run.method == "lassonet" else config.train.num_epochs
-        seconds_per_seed += 6.0 * _pairs(run, config) * 0.8 * rows * epochs / SPEED
-    return START + seconds_per_seed * seeds
+        trainings = SEARCH_STEPS if config.method.get("search") else 1
+        steps = epochs * max(train_rows / config.train.batch_size, 1.0)
+        products = 6.0 * _pairs(run, config) * train_rows * epochs
+        seconds_per_seed += trainings * (PER_STEP * steps + products / SPEED)
+    if "svm" in config.evaluation.protocols:
+        columns = sum((config.num_features, *config.evaluation.num_features))
+        seconds_per_seed += PER_SVM * columns * train_rows**2
+    return START + PER_CELL * rows * width + seconds_per_seed * (seeds if trains else 1)
 
 
 def _pairs(run: Run, config: ml_collections.ConfigDict) -> float:
@@ -74,8 +105,9 @@ def _pairs(run: Run, config: ml_collections.ConfigDict) -> float:
     entry = ENTRIES[run.dataset]
     width = entry.shape[1]
     if "temperature_start" in config.method:
-        # Noise and softmax per row cost more than the matrix products.
-        return 10 * config.num_features * width
+        # Noise and softmax cost more than the matrix products.
+        noise = config.method.get("noise", "row")
+        return PAIRS_PER_LOGIT[noise] * config.num_features * width
     outputs = width if run.task == "reconstruction" else entry.num_classes
     widths = (width, *(config.method.get("hidden") or (200,)), outputs)
     epsilon = config.method.get("epsilon") or math.inf
@@ -93,33 +125,35 @@ def _fields(config: ml_collections.ConfigDict) -> dict[str, Any]:
     return fields
 
 
-def expected(runs: Iterable[Run], seeds: int, known: Mapping[Run, float]) -> dict[Run, float]:
-    """The CPU seconds of runs: measured, or estimated and scaled by the most similar measured run.
+def expected(runs: Iterable[Run], seeds: int, known: Mapping[Run, Cost]) -> dict[Run, float]:
+    """The CPU seconds of runs: measured, or estimated and scaled by similar measured runs.
 
     Args:
       runs: the runs.
       seeds: number of seeds of each run.
-      known: measured CPU seconds per seed of some runs.
+      known: the measured cost of some runs.
     """
-    return {run: known[run] * seeds if run in known else _scaled(run, seeds, known) for run in runs}
+    return {run: estimate(run, seeds) * _scale(run, seeds, known) for run in runs}
 
 
-def _scaled(run: Run, seeds: int, known: Mapping[Run, float]) -> float:
-    """An estimate times measured over estimated seconds of the run that is nearest in cost.
+def _scale(run: Run, seeds: int, known: Mapping[Run, Cost]) -> float:
+    """Measured over estimated seconds of a run, or of the runs of its method.
 
-    It is a run of the method, in the same paper if there is one.
+    It is a geometric mean over the runs of the same paper, if there are any. Runs with a similar
+    estimate count most, and the estimate itself counts like one run with an equal estimate.
     """
-    seconds = estimate(run, seeds)
+    if run in known:
+        return known[run].seconds / estimate(run, known[run].seeds)
     same_method = [other for other in known if other.method == run.method]
     same_paper = [other for other in same_method if other.paper == run.paper]
-    similar = min(
-        same_paper or same_method,
-        key=lambda other: abs(math.log(estimate(other, seeds) / seconds)),
-        default=None,
-    )
-    if similar is None:
-        return seconds
-    return seconds * known[similar] * seeds / estimate(similar, seeds)
+    seconds = estimate(run, seeds)
+    total, logs = 1.0, 0.0
+    for other in same_paper or same_method:
+        distance = abs(math.log(estimate(other, seeds) / seconds))
+        weight = (1.0 + distance / NEAR) ** -2.0
+        total += weight
+        logs += weight * math.log(known[other].seconds / estimate(other, known[other].seeds))
+    return math.exp(logs / total)
 
 
 def folder_of(run: Run, seeds: int, workdir: Path) -> Path:
