@@ -160,6 +160,7 @@ def check_evaluation(config: ConfigDict, method: fsjax.Method, dataset: Dataset)
         num_classes=dataset.num_classes,
         task=config.task,
         predicts=method.predict is not None,
+        on_disk=dataset.table.on_disk,
         **_evaluation_options(config),
     )
 

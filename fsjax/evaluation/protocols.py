@@ -75,6 +75,7 @@ def evaluate(
         retrain=retrain,
         task=result.task,
         sample_rows=sample_rows,
+        on_disk=dataset.table.on_disk,
     )
     if result.states.spec.groups is not None and set(protocols) != {"embedded"}:
         raise ConfigError(
@@ -90,11 +91,6 @@ def evaluate(
             raise ConfigError(
                 f"noise_std={noise_std}, but {dataset.name} is read from disk; leave it out, or "
                 "read it with data.dense=true"
-            )
-        if "reconstruct" in protocols:
-            raise ConfigError(
-                f"{dataset.name} is read from disk, where 'reconstruct' is not supported; leave it "
-                "out of evaluation.protocols, or read the table with data.dense=true"
             )
         dataset, splits, selections = in_memory(dataset, splits, selections, sample_rows)
     if "svm" in protocols:
@@ -150,6 +146,7 @@ def check_protocols(
     task: str | Task = "classification",
     predicts: bool = True,
     sample_rows: int = SAMPLE_ROWS,
+    on_disk: bool = False,
 ) -> None:
     """Check the arguments of :func:`evaluate` before anything is trained.
 
@@ -159,10 +156,12 @@ def check_protocols(
       num_classes: of the data set, 0 if it has none; ``None`` skips this check.
       task: of the fit and of ``retrain``, which classifies if the task is ``reconstruction``.
       predicts: whether the method makes predictions.
+      on_disk: whether the data set is read from disk.
 
     Raises:
       ConfigError: for an unknown name, a number of columns outside 1 to D, a negative noise, an
-        option that cannot be used, or ``embedded`` without predictions.
+        option that cannot be used, ``embedded`` without predictions, or ``reconstruct`` for a table
+        on disk.
       DataError: if ``svm`` or ``retrain`` needs classes that the data set does not have.
     """
     if isinstance(protocols, str):
@@ -185,6 +184,11 @@ def check_protocols(
     check_whole("evaluation.sample_rows", sample_rows, least=3)
     if "svm" in protocols and num_classes == 0:
         raise DataError(f"the data set has no classes; {NEEDS_CLASSES}")
+    if "reconstruct" in protocols and on_disk:
+        raise ConfigError(
+            "evaluation.protocols has 'reconstruct', but the data set is read from disk; leave it "
+            "out, or read the table with data.dense=true"
+        )
     if "retrain" in protocols or "reconstruct" in protocols:
         neural_network_of(retrain)
     if "retrain" in protocols:

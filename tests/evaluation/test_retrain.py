@@ -129,6 +129,54 @@ def test_numeric_targets_are_regressed() -> None:
     check_protocols(("retrain",), (), 8, num_classes=0, task="regression")
 
 
+def copies() -> Dataset:
+    """300 rows: columns 0 and 1, and six columns that are mixtures of these."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    x = np.concatenate([x, x @ rng.normal(size=(2, 6)), 3 * rng.normal(size=(300, 1))], axis=1)
+    return Dataset("copies", x.astype(np.float32), (x[:, 0] > 0).astype(np.int32))
+
+
+def test_all_scaled_columns_are_predicted_from_the_selected_ones() -> None:
+    data = copies()
+    splits = [make_split(data, "random", seed=seed) for seed in (0, 1)]
+    columns = np.array([[0, 1], [8, 1]])
+    options = {**OPTIONS, "learning_rate": 0.03, "best_by": "loss"}
+    fixed: dict[str, Any] = {"task": "reconstruction", "scaling": "standard", "options": options}
+    metrics = retrain_metrics(data, splits, columns, (0, 1), **fixed)
+    names = ["retrain_reconstruction_frobenius", "retrain_reconstruction_mse"]
+    assert sorted(metrics) == names
+    # Columns have variance 1; the first seed cannot predict the last column, a ninth of all.
+    mse = metrics["retrain_reconstruction_mse"]
+    assert 0.08 < mse[0] < 0.22 and mse[1] > 1.5 * mse[0]
+    # The mean norm of the errors over D is at most their root mean square over the root of D.
+    frobenius = metrics["retrain_reconstruction_frobenius"]
+    assert (0.5 * np.sqrt(mse / 9) < frobenius).all() and (frobenius <= np.sqrt(mse / 9)).all()
+    # Seeds with one split are trained together.
+    shared = retrain_metrics(data, splits[:1] * 2, columns, (0, 1), **fixed)
+    np.testing.assert_allclose(shared[names[0]][0], frobenius[0], rtol=0.1)
+
+
+def test_reconstruct_judges_a_selection_for_any_task() -> None:
+    data = copies()
+    method = fsjax.methods.fisher_score(2)
+    result = fsjax.fit(method, data, num_epochs=1, scaling="standard")
+    metrics = evaluate(result, data, ("reconstruct",), (9,), scaling="standard", retrain=OPTIONS)
+    assert {name.removesuffix("_k9") for name in metrics} == {
+        "retrain_reconstruction_frobenius",
+        "retrain_reconstruction_mse",
+    }
+    name = "retrain_reconstruction_mse"
+    assert metrics[f"{name}_k9"] < metrics[name]
+    both = evaluate(result, data, ("reconstruct", "retrain"), retrain=OPTIONS)
+    assert {name, "retrain_accuracy"} <= set(both)
+    with pytest.raises(ConfigError, match="evaluation.retrain has 'hiden'"):
+        check_protocols(("reconstruct",), (), 8, retrain={"hiden": (3,)})
+    check_protocols(("reconstruct",), (), 8, num_classes=0)
+    with pytest.raises(ConfigError, match="'reconstruct', but the data set is read from disk"):
+        check_protocols(("reconstruct",), (), 8, on_disk=True)
+
+
 def test_mistakes_are_told_before_training() -> None:
     with pytest.raises(ConfigError, match="evaluation.retrain has 'hiden'.*'hidden'"):
         check_protocols(("retrain",), (), 8, retrain={"hiden": (3,)})

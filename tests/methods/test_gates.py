@@ -255,3 +255,18 @@ def test_masked_weights_become_sparse_and_still_predict() -> None:
 def test_mistakes(build, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         build()
+
+
+def test_stg_keeps_one_of_each_group_of_copies_to_reconstruct_them() -> None:
+    rng = np.random.default_rng(0)
+    signals = np.repeat(rng.normal(size=(400, 3)), 4, axis=1)
+    noise = 0.3 * rng.normal(size=(400, 16))
+    x = (noise + np.pad(signals, ((0, 0), (0, 4)))).astype(np.float32)
+    method = fsjax.methods.stg(3, hidden=(16,), learning_rate=0.03, search=False, strength=1.0)
+    options = {"seeds": (0, 1), "num_epochs": 40, "scaling": "none", "task": "reconstruction"}
+    result = fsjax.fit(method, (x, None), **options)
+    for selected in result.selected:
+        assert sorted(selected // 4) == [0, 1, 2]
+    # Columns that say nothing of each other cannot be reconstructed from a few.
+    alone = fsjax.fit(method, (rng.permuted(x, axis=0), None), **options)
+    assert result.metrics["mse"].max() < 0.6 * alone.metrics["mse"].min()

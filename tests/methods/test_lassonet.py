@@ -142,3 +142,30 @@ def test_a_copy_of_the_network_is_carried_only_where_an_earlier_one_may_be_kept(
         method = lassonet(4, until=until, hidden=(3,), path_start=0.1)
         plan = fsjax.plan(method, columns(shuffled=False), num_epochs=1)
         assert len(jax.tree.leaves(plan.train(idle=[True]).states.best.params)) == copies
+
+
+def test_columns_that_others_cannot_use_leave_first_in_a_reconstruction() -> None:
+    rng = np.random.default_rng(0)
+    signals = np.repeat(rng.normal(size=(400, 3)), 4, axis=1)
+    x = np.concatenate([signals + 0.3 * rng.normal(size=(400, 12)), rng.normal(size=(400, 4))], 1)
+    method = lassonet(
+        3,
+        hidden=(16,),
+        path_multiplier=1.2,
+        dense_epochs=100,
+        path_epochs=20,
+        learning_rate=0.01,
+        path_learning_rate=0.01,
+    )
+    result = fsjax.fit(
+        method,
+        (x.astype(np.float32), None),
+        task="reconstruction",
+        seeds=(0, 1),
+        num_epochs=2000,
+        batch_size=None,
+        scaling="none",
+    )
+    assert result.history["train/path_finished"][:, -1].all()
+    assert (result.selected < 12).all()
+    assert (result.scores[:, 12:].mean(axis=1) < result.scores[:, :12].min(axis=1)).all()
