@@ -73,7 +73,7 @@ CTRE_BLIND = ("ctre_sim", "ctre_seq")
 
 #: The network of STG and LassoNet in IP-CAE's section 4.4, while they select and afterwards, when a
 #: fresh one is trained on their columns; all for 100 epochs, except LassoNet's path. It is used for
-#: reconstruction only: the kept cells of Table 2 were run with the networks of the methods' configs.
+#: reconstruction only: the kept cells of Table 2 were run with the networks of the two configs.
 IP_CAE_OTHERS = ("stg", "lassonet")
 IP_CAE_FRESH = {"hidden": (200,), "activation": "relu", "layer_norm": False, "num_epochs": 100}
 
