@@ -411,8 +411,10 @@ def similarity_scores(
 def equal_similarities(layers: NamedLayers, name: str) -> Sequence[Scores]:
     """Scores of every layer when no similarity is known: those of neurons that are always 0."""
     measure = SIMILARITIES[name]
-    shapes = [layer.shape for layer in layers.values()]
-    return [PairScores(*(jnp.zeros((1, size)) for size in shape), measure) for shape in shapes]
+    return [
+        PairScores(jnp.zeros((1, inputs)), jnp.zeros((1, outputs)), measure)
+        for inputs, outputs in (layer.shape for layer in layers.values())
+    ]
 
 
 def layer_similarities(
