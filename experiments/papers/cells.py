@@ -139,6 +139,9 @@ def run_of(cell: Cell) -> Run:
         for name, value in row.options.items()
         if name not in REMARKS and usual.method.get(name, value) != value
     }
+    if row.options.get("impl") == "pure_sparse" and usual.method.get("blind_start"):
+        # The paper's second implementation is other code, whose values show no blind start.
+        options["blind_start"] = False
     epochs = None if row.num_epochs == usual.train.num_epochs else row.num_epochs
     return run._replace(num_epochs=epochs, options=tuple(sorted(options.items())))
 

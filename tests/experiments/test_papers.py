@@ -85,6 +85,16 @@ def test_repeated_cells_share_a_run() -> None:
     assert run_of(step_cell) == run_of(other)
 
 
+def test_the_first_change_of_ctre_is_that_of_the_implementation() -> None:
+    cells = [c for c in cells_of("ctre") if c.row.dataset == "madelon"]
+    for chosen_cell in cells:
+        config = runs.config_of(run_of(chosen_cell), 2)
+        second = chosen_cell.row.options.get("impl") == "pure_sparse"
+        similar = chosen_cell.row.method in ("ctre_sim", "ctre_seq")
+        assert config.method.get("blind_start") == ((not second) if similar else None)
+    assert any(c.row.options.get("impl") == "pure_sparse" for c in cells)
+
+
 def test_tolerances() -> None:
     accuracy = cell("wast", "2", "wast", "madelon", "svm_accuracy")  # +- 0.63
     assert tolerance(accuracy) == 1.5
