@@ -112,8 +112,8 @@ def test_every_form_gives_the_dense_product(structure: Any, rows: int) -> None:
     matrix = np.where(mask, weight, 0)
     forms = kernels.kernel_forms(matrix, mask)
     x = jax.random.normal(jax.random.key(2), (rows, 32))
-    for name, form in forms.items():
-        found = jax.jit(form.multiply)(x)
+    products = jax.jit(lambda x: {name: form.multiply(x) for name, form in forms.items()})(x)
+    for name, found in products.items():
         np.testing.assert_allclose(found, np.asarray(x) @ matrix, atol=1e-5, err_msg=name)
     assert list(forms)[:2] == ["dense", "transposed"]
     assert ({"fan-in", "connections"} <= set(forms)) == (mask.sum(0).max() <= 16)
@@ -148,12 +148,18 @@ def test_a_compressed_network_is_the_masked_one(framework: str, monkeypatch: Any
     params, apply, inputs = (
         (PARAMS, MODEL.apply, IMAGES) if framework == "flax" else equinox_network()
     )
-    masks = sparsity.static(0.1).initial_masks(jax.random.key(2), params)
     convolution = "params/conv_b/kernel" if framework == "flax" else "layers/2/weight"
-    channels = sparsity.static(0.5, structure=sparsity.channel(-1)).initial_masks(
-        jax.random.key(3), params, convolution
-    )
-    masks = jax.tree.map(jnp.logical_and, masks, channels)
+
+    @jax.jit
+    def masked_network(params: Any) -> tuple[Any, Any]:
+        masks = sparsity.static(0.1).initial_masks(jax.random.key(2), params)
+        channels = sparsity.static(0.5, structure=sparsity.channel(-1)).initial_masks(
+            jax.random.key(3), params, convolution
+        )
+        masks = jax.tree.map(jnp.logical_and, masks, channels)
+        return masks, sparsity.apply_masks(params, masks)
+
+    masks, masked = masked_network(params)
     number = iter(range(1000))
     monkeypatch.setattr(
         "fsjax.sparsity.inference.compression._milliseconds", lambda *_: 0.5 ** next(number)
@@ -161,7 +167,6 @@ def test_a_compressed_network_is_the_masked_one(framework: str, monkeypatch: Any
     fast = sparsity.compress(apply, params, masks, inputs)
     taken = {layer.path: layer.form for layer in fast.layers}
     assert set(taken.values()) & {"connections", "fan-in"} and taken[convolution] == "shrunk"
-    masked = sparsity.apply_masks(params, masks)
     for batch in (inputs, inputs[:1]):
         expected = jax.jit(apply)(masked, batch)
         np.testing.assert_allclose(fast(batch), expected, rtol=1e-4, atol=1e-5)
