@@ -261,7 +261,7 @@ class _Network:
             return state
         recipe = dataclasses.replace(self.recipe, grow=self.first_growth)
         alike = {"similarity": equal_similarities(layers_in(state), self.similarity)}
-        seen = Seen(0, {}, None, state)
+        seen = Seen(0, {}, None, self.as_result(state))
         return rewire(state, recipe, alike, seen, key_first, for_run(self.optimizer, spec))
 
     def predict(self, state: TrainState, x: Array) -> Array:
