@@ -90,7 +90,7 @@ def test_the_first_change_of_ctre_is_that_of_the_implementation() -> None:
     for chosen_cell in cells:
         config = runs.config_of(run_of(chosen_cell), 2)
         second = chosen_cell.row.options.get("impl") == "pure_sparse"
-        if chosen_cell.row.method == "ctre_seq":
+        if chosen_cell.row.method in ("ctre_seq", "ctre_sim"):
             assert config.method.blind_start == (not second)
         else:
             assert not config.method.get("blind_start")
