@@ -64,7 +64,9 @@ def config_of(run: Run, seeds: int) -> ml_collections.ConfigDict:
     if run.num_epochs is not None:
         config.train.num_epochs = run.num_epochs
     if run.paper == "wast":
-        other_sizes = WAST_NUM_FEATURES if run.num_features is None else ()
+        # Tables with several K are those of whole runs.
+        whole = run.num_features is None and run.num_epochs is None
+        other_sizes = WAST_NUM_FEATURES if whole else ()
         if run.num_features is not None:
             config.num_features = run.num_features
             if run.method == "cae":

@@ -71,6 +71,14 @@ def test_one_training_gives_every_k_and_a_method_that_fixes_k_needs_one_each() -
     assert {config.num_features, *config.evaluation.num_features} == {25, 50, 75, 100, 150, 200}
 
 
+def test_a_short_run_judges_the_number_of_its_cell_alone() -> None:
+    short = run_of(cell("wast", "7", "aefs", "usps", "svm_accuracy", num_epochs=10))
+    whole = short._replace(num_epochs=None)
+    judged = [runs.config_of(run, 2).evaluation.num_features for run in (short, whole)]
+    assert not judged[0] and judged[1]
+    assert runs.estimate(short, 2) < runs.estimate(whole, 2)
+
+
 def test_a_run_has_the_first_seeds_of_its_protocol_and_its_own_epochs() -> None:
     run = run_of(cell("wast", "2", "wast", "madelon", "svm_accuracy"))
     config = runs.config_of(run._replace(num_epochs=7), 2)
