@@ -13,6 +13,10 @@ from fsjax.tables.splits import DEFAULT_SEED, Split
 from fsjax.tables.torch_random import torch_random_split
 from fsjax.tasks import TABLE, Task, name_of
 
+#: Data sets of which the IP-CAE experiments use a share of the rows, and that share.
+IP_CAE_REDUCED = ("mnist", "fashion_mnist")
+IP_CAE_SHARE = 0.15
+
 
 class _Request(NamedTuple):
     dataset: Dataset
@@ -137,11 +141,11 @@ def _ip_cae(request: _Request) -> Split:
     if dataset.name == "mice_protein":
         train, rest = train_test_split(np.arange(n), train_size=0.6, random_state=seed)
         return Split(train, *train_test_split(rest, train_size=0.5, random_state=seed))
-    reduced = dataset.name in ("mnist", "fashion_mnist")
+    reduced = dataset.name in IP_CAE_REDUCED
     if reduced or dataset.official_split is not None:
         rest, test = _official_rows(request)
         if reduced:
-            rest, test = (_torch_two(part, 0.15, seed)[0] for part in (rest, test))
+            rest, test = (_torch_two(part, IP_CAE_SHARE, seed)[0] for part in (rest, test))
         return Split(*_torch_two(rest, 1 - request.valid_fraction, seed), test)
     train, valid = int(0.6 * n), int(0.2 * n)
     return Split(*torch_random_split(n, (train, valid, n - train - valid), seed))

@@ -79,6 +79,12 @@ def test_a_short_run_judges_the_number_of_its_cell_alone() -> None:
     assert runs.estimate(short, 2) < runs.estimate(whole, 2)
 
 
+def test_the_estimate_counts_the_rows_that_ip_cae_uses() -> None:
+    isolet = run_of(cell("ip_cae", "2", "ip_cae", "isolet", "embedded_accuracy"))
+    mnist = isolet._replace(dataset="mnist")
+    assert 1 < runs.estimate(mnist, 2) / runs.estimate(isolet, 2) < 3
+
+
 def test_a_run_has_the_first_seeds_of_its_protocol_and_its_own_epochs() -> None:
     run = run_of(cell("wast", "2", "wast", "madelon", "svm_accuracy"))
     config = runs.config_of(run._replace(num_epochs=7), 2)
