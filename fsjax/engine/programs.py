@@ -97,7 +97,7 @@ def _is_known(name: str, value: bool | int) -> bool:
     return True
 
 
-#: The number of programs to keep; each has some 350 memory mappings.
+#: The number of programs to keep; each has 350 to 1,000 memory mappings.
 CAPACITY = 32
 
 #: The number of discarded programs after which the garbage collector frees them.
