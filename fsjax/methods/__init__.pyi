@@ -232,6 +232,7 @@ def mcfs(
     num_clusters: int = 5,
     unit_columns: bool = True,
     signed: bool = False,
+    tied: Literal["weakest", "random"] = "weakest",
     metric: Literal["euclidean", "cosine"] = "cosine",
     weights: Literal["binary", "heat", "cosine"] = "binary",
     num_neighbors: int = 5,
@@ -308,6 +309,7 @@ def random_selection(
 def rfs(
     *,
     penalty: float = 3.0,
+    low: float = 0.0,
     tolerance: float = 0.001,
     max_steps: int = 1000,
 ) -> Method: ...

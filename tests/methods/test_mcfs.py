@@ -10,7 +10,12 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import ArpackNoConvergence
 
 import fsjax
-from fsjax.methods.mcfs import graph_embedding, mcfs_coefficients, parts_up_to_rounding
+from fsjax.methods.mcfs import (
+    graph_embedding,
+    mcfs_coefficients,
+    parts_up_to_rounding,
+    random_embedding,
+)
 
 
 def ring(count: int = 24) -> np.ndarray:
@@ -200,3 +205,36 @@ def test_rows_without_weight_do_not_count() -> None:
     padded = method.init(jax.random.key(0), spec, fsjax.Batch(more, more, weight))
     plain = method.init(jax.random.key(0), spec, fsjax.Batch(x, x, jnp.ones(120)))
     np.testing.assert_array_equal(method.select(padded).scores, method.select(plain).scores)
+
+
+def test_random_vectors_are_eigenvectors_of_the_parts_up_to_rounding() -> None:
+    graph = narrow(np.arange(10))
+    degree = np.asarray(graph.sum(axis=1)).ravel()
+    assert random_embedding(graph, 5, np.random.default_rng(0)) is None  # five parts
+    embedding = random_embedding(graph, 3, np.random.default_rng(0))
+    assert embedding is not None
+    np.testing.assert_allclose(embedding.T @ (degree[:, None] * embedding), np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(degree @ embedding, 0, atol=1e-12)
+    laplacian = np.diag(degree) - graph.toarray()
+    np.testing.assert_allclose(laplacian @ embedding, 0, atol=1e-11)
+    # All of the parts take part, not only those that are joined most weakly.
+    parts = [[0], [1], [2, 3, 4], [5, 6, 7], [8, 9]]
+    heights = embedding[[part[0] for part in parts]]
+    for part, height in zip(parts, heights, strict=True):
+        np.testing.assert_allclose(embedding[part], np.broadcast_to(height, (len(part), 3)))
+    assert (np.abs(heights) > 1e-3).all()
+    again = random_embedding(graph, 3, np.random.default_rng(1))
+    assert not np.allclose(embedding, again)
+
+
+def test_a_seed_draws_the_vectors_of_a_graph_in_parts() -> None:
+    rng = np.random.default_rng(0)
+    x = 100 * rng.normal(size=(40, 12))  # so far apart that only self-loops remain
+    method = fsjax.methods.mcfs(num_features=4, weights="heat", tied="random")
+    scores = fsjax.fit(method, (x, None), scaling="none", seeds=(0, 1)).scores
+    assert not np.allclose(scores[0], scores[1])
+    again = fsjax.fit(method, (x, None), scaling="none", seeds=(1,)).scores
+    np.testing.assert_array_equal(again[0], scores[1])
+    # Where the graph is in one piece there is nothing to draw.
+    near = fsjax.fit(method, (x / 1000, None), scaling="none", seeds=(0, 1)).scores
+    np.testing.assert_array_equal(near[0], near[1])

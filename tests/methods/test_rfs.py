@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from selection_tables import linear_table
@@ -65,3 +67,13 @@ def test_whole_weights_are_repeated_rows() -> None:
 def test_a_penalty_of_zero_is_refused() -> None:
     with pytest.raises(ConfigError, match="penalty=0"):
         fsjax.methods.rfs(penalty=0.0)
+
+
+def test_the_target_of_other_classes() -> None:
+    x, y = linear_table(60)
+    spec = fsjax.Spec(8, 3, "classification", 60, 16, 1, steps_per_epoch=4)
+    rows = fsjax.Batch(jnp.asarray(x, jnp.float32), jnp.asarray(y), jnp.ones(60))
+    method = fsjax.methods.rfs(penalty=0.5, low=-1.0)
+    scores = method.select(method.init(jax.random.key(0), spec, rows)).scores
+    weights = rfs_weights(x, 2 * np.eye(3)[y] - 1, np.ones(60), penalty=0.5)
+    np.testing.assert_allclose(scores, np.linalg.norm(weights, axis=1), rtol=1e-3)
