@@ -74,6 +74,7 @@ WAST_ON: dict[tuple[str, str], dict[str, Any]] = {
     ("laplacian_score", "pcmac"): {"weights": "heat", "metric": "euclidean"},
     # At the rate of the authors' example, 1, the gates of these do worse than random columns.
     ("dufs", "isolet"): {"learning_rate": 0.01},
+    ("dufs", "mnist"): {"learning_rate": 0.01},
     ("dufs", "usps"): {"learning_rate": 0.01},
 }
 

@@ -267,6 +267,8 @@ def summary(table: pd.DataFrame, names: Sequence[str]) -> str:
     grouped = table.groupby([table[name].map(str) for name in names], sort=False)[metrics]
     mean, spread = grouped.mean(), grouped.std(ddof=0)
     shown = mean.map("{:.4g}".format) + " +- " + spread.map("{:.2g}".format)
+    # An accuracy is negated there.
+    shown = shown.rename(columns={"validation": "validation (smaller is better)"})
     text = shown.reset_index().to_string(index=False)
     if "validation" not in metrics:
         return f"{text}\n\nthere are no validation rows to choose the best setting by"

@@ -41,7 +41,7 @@ def test_a_table_a_picture_and_the_best(tmp_path: Path) -> None:
     means = table.groupby(["sensitivity_weight", "num_features"])["validation"].mean()
     weight, k = means.idxmin()
     best = f"best on the validation rows: sensitivity_weight={weight}, num_features={k}"
-    assert best in done.stdout
+    assert best in done.stdout and "validation (smaller is better)" in done.stdout
     result = json.loads((tmp_path / "sweep" / "result.json").read_text())
     assert result["settings"][result["best"]] == {"sensitivity_weight": weight, "num_features": k}
     assert (tmp_path / "sweep" / "sweep.png").stat().st_size > 5000

@@ -296,10 +296,25 @@ class _Network:
         )
 
     def rewire(self, state: TrainState, data: TrainingRows, key: Array) -> TrainState:
-        key_rules, key_rows = jax.random.split(key)
-        layers, recipe = layers_in(state), self.recipe
-        if recipe is None:
+        if self.recipe is None:
             return state
+        between = getattr(self.recipe.grow, "between", None)
+        if between is None:
+            return self.rewired(state, data, key, self.recipe)
+        # Each branch computes only the scores that its own rule needs.
+        first, then = (dataclasses.replace(self.recipe, grow=rule) for rule in between)
+        return cond_with_key(
+            state.log["search"],
+            lambda key: self.rewired(state, data, key, then),
+            lambda key: self.rewired(state, data, key, first),
+            key,
+        )
+
+    def rewired(
+        self, state: TrainState, data: TrainingRows, key: Array, recipe: Recipe
+    ) -> TrainState:
+        key_rules, key_rows = jax.random.split(key)
+        layers = layers_in(state)
         needed = needs_of(recipe.drop, recipe.grow)
         scores: dict[str, Sequence[Scores]] = {}
         if "similarity" in needed:
