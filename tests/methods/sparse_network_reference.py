@@ -12,7 +12,7 @@ import optax
 import fsjax
 from fsjax.engine.loop import init_state
 from fsjax.method import Batch, Method, Spec, TrainState
-from fsjax.methods.shared import sparse_network as module
+from fsjax.methods.shared import rule_inputs
 
 N, B, D, C = 29, 8, 13, 3
 SIZES = dict(hidden=(8,), epsilon=1.5)
@@ -136,4 +136,4 @@ def cosines(params, x: np.ndarray, task: str) -> list[np.ndarray]:
 
 def random_rows(key: jax.Array, task: str = "classification") -> Batch:
     """The batch from which a change with this key computes gradients."""
-    return module.random_batch(jax.random.split(key)[1], rows(task), B)
+    return rule_inputs.random_batch(jax.random.split(key)[1], rows(task), B)

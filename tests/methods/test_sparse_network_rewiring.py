@@ -33,7 +33,8 @@ from sparse_network_reference import (
 )
 
 import fsjax
-from fsjax.methods.shared import sparse_network as module
+from fsjax.methods.shared import rule_inputs
+from fsjax.methods.shared.sparse_network import sparse_network
 from fsjax.sparsity import Layer, drop, erdos_renyi_counts, needs
 
 #: Of which what was dropped may come back at once.
@@ -85,7 +86,7 @@ def test_snip_keeps_what_the_loss_depends_on_most() -> None:
         jax.jit(lambda key, m=method: m.init(key, spec, data))(jax.random.key(0))
         for method in (dense, fsjax.methods.snip(**SIZES))
     )
-    batch = module.random_batch(jax.random.split(jax.random.key(0))[1], data, B)
+    batch = rule_inputs.random_batch(jax.random.split(jax.random.key(0))[1], data, B)
     gradients = slopes(state.params, np.asarray(batch.x), np.asarray(batch.y))
     counts = erdos_renyi_counts(SHAPES, 1.5)
     for mask, weight, left, slope, count in zip(
@@ -126,7 +127,7 @@ def test_ctre_grows_between_similar_neurons(task: str, fraction: float) -> None:
     method = fsjax.methods.ctre_sim(grow="similar", similarity_fraction=fraction, **DEEPER)
     state, data = some_state(method, spec_for(task)), rows(task)
     after = change(method, state, task)
-    x, counts = module.some_rows(jax.random.split(jax.random.key(3))[1], data, fraction)
+    x, counts = rule_inputs.some_rows(jax.random.split(jax.random.key(3))[1], data, fraction)
     assert counts.all()
     assert len(np.unique(x, axis=0)) == len(x) == round(fraction * N)
     # Class probabilities are the last activations; other tasks have plain outputs.
@@ -163,14 +164,14 @@ def test_similarities_add_up_over_chunks_of_rows(name: str, monkeypatch) -> None
         return [x, jnp.tanh(x[:, :5] - 0.3), jnp.exp(x[:, 2:4])]
 
     def similarities(x: jax.Array) -> list[jax.Array]:
-        return module.layer_similarities(activations, x, jnp.arange(len(x)) < N, name)
+        return rule_inputs.layer_similarities(activations, x, jnp.arange(len(x)) < N, name)
 
     at_once = jax.jit(similarities)(rows().x)
     # Rows that only fill up may hold anything.
     filled = jnp.concatenate([rows().x, jnp.full((3, D), 9.0)])
     chex.assert_trees_all_close(jax.jit(similarities)(filled), at_once, rtol=1e-5, atol=1e-6)
     # 29 rows: five chunks of six rows, the last with one too many.
-    monkeypatch.setattr(module, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(rule_inputs, "ROWS_AT_ONCE", 7)
     in_chunks = jax.jit(lambda x: similarities(x))(rows().x)
     chex.assert_trees_all_close(in_chunks, at_once, rtol=1e-5, atol=1e-6)
 
@@ -188,7 +189,7 @@ def test_every_layer_gets_its_own_similarity() -> None:
 
     rules = dict(drop=drop.magnitude, grow=nowhere_else, drop_fraction=0.2)
     options = dict(epsilon=1.0, learning_rate=0.1, momentum=0.9, l2=0.0)
-    method = module.sparse_network(hidden=hidden, **rules, **options)
+    method = sparse_network(hidden=hidden, **rules, **options)
     state = begun(method, spec_for())
     jax.eval_shape(method.after_epoch, state, rows(), jax.random.key(0))
     widths = (D, *hidden, C)
@@ -197,10 +198,10 @@ def test_every_layer_gets_its_own_similarity() -> None:
 
 def test_rows_are_drawn_from_those_that_count() -> None:
     data = rows()._replace(weight=(jnp.arange(N) < 20) * 1.0)
-    drawn = module.random_batch(jax.random.key(0), data, 500)
+    drawn = rule_inputs.random_batch(jax.random.key(0), data, 500)
     allowed = {bytes(row) for row in np.asarray(data.x[:20])}
     assert {bytes(row) for row in np.asarray(drawn.x)} == allowed
-    x, counts = module.some_rows(jax.random.key(1), data, 0.4)
+    x, counts = rule_inputs.some_rows(jax.random.key(1), data, 0.4)
     chosen = {bytes(row) for row in np.asarray(x)[np.asarray(counts)]}
     assert len(chosen) == 8 and chosen <= allowed
 

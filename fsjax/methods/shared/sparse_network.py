@@ -42,10 +42,16 @@ from fsjax.method import (
     create_state,
 )
 from fsjax.methods.shared.attribution import Score, scored_by
+from fsjax.methods.shared.rule_inputs import (
+    equal_similarities,
+    random_batch,
+    similarity_scores,
+    some_rows,
+)
 from fsjax.nets.mlp import ACTIVATIONS
 from fsjax.optimizers import for_run
 from fsjax.sparsity import DropRule, GrowRule, Recipe, snip_masks
-from fsjax.sparsity.layers import MatrixScores, PairScores, Scores, Seen
+from fsjax.sparsity.layers import Scores, Seen
 from fsjax.sparsity.layers.connections import GROW_INITS
 from fsjax.sparsity.layers.forms import check_form, largest_matrix, plan_layers
 from fsjax.sparsity.layers.network import (
@@ -61,13 +67,8 @@ from fsjax.sparsity.layers.network import (
     params_of,
     rewire,
 )
-from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
 from fsjax.sparsity.topology import cond_with_key, needs_of
-from fsjax.tables.sparse_rows import SparseRows, chosen_rows, rows_at_once
 from fsjax.typing import PyTree
-
-#: Number of rows whose activations are in memory at once.
-ROWS_AT_ONCE = 4096
 
 GrowInit = Literal["uniform", "zeros"]
 
@@ -379,81 +380,3 @@ def _check_needs(drop: DropRule | None, grow: GrowRule | None, further: set[str]
             f"a rule needs {field}, which this network does not provide; choose rules that need "
             f"only {', '.join(sorted(available))}"
         )
-
-
-def random_batch(key: Array, data: TrainingRows, size: int) -> Batch[Array]:
-    """``size`` random training rows of positive weight, with replacement."""
-    # Padding, of weight 0, comes last.
-    count = jnp.sum(data.weight > 0, dtype=jnp.int32)
-    return data.take(jax.random.randint(key, (size,), 0, count))
-
-
-def some_rows(key: Array, data: TrainingRows, fraction: float) -> tuple[Array | SparseRows, Array]:
-    """A random share of the rows of positive weight; with ``fraction`` 1 all rows in order.
-
-    Returns:
-      Rows ``(M, D)``, and ``(M,)`` bool, which of them count; the others are padding.
-    """
-    counts = data.weight > 0
-    if fraction == 1:
-        return data.x, counts
-    size = max(1, round(fraction * counts.size))
-    wanted = jnp.maximum(jnp.round(fraction * jnp.sum(counts, dtype=jnp.float32)), 1)
-    order = jnp.argsort(jnp.where(counts, jax.random.uniform(key, counts.shape), 2.0))
-    chosen = order[:size]
-    return chosen_rows(data.x, chosen), jnp.arange(size) < wanted
-
-
-def similarity_scores(
-    layers: NamedLayers,
-    activations: Callable[[Array], list[Array]],
-    x: Array | SparseRows,
-    counts: Array,
-    name: str,
-) -> Sequence[Scores]:
-    """Similarities of the neurons of every layer, as scores of its connections.
-
-    Arguments are those of :func:`layer_similarities`. If a layer is too large for a matrix of
-    scores, the activations of all rows are held in memory instead.
-    """
-    if all(layer.scored_as_matrix for layer in layers.values()):
-        return [MatrixScores(scores) for scores in layer_similarities(activations, x, counts, name)]
-    values = [value * counts.astype(value.dtype)[:, None] for value in activations(x[:])]
-    pairs = zip(values[:-1], values[1:], strict=True)
-    return [PairScores(*pair, SIMILARITIES[name]) for pair in pairs]
-
-
-def equal_similarities(layers: NamedLayers, name: str) -> Sequence[Scores]:
-    """Scores of every layer when no similarity is known: those of neurons that are always 0."""
-    measure = SIMILARITIES[name]
-    return [
-        PairScores(jnp.zeros((1, inputs)), jnp.zeros((1, outputs)), measure)
-        for inputs, outputs in (layer.shape for layer in layers.values())
-    ]
-
-
-def layer_similarities(
-    activations: Callable[[Array], list[Array]], x: Array | SparseRows, counts: Array, name: str
-) -> list[Array]:
-    """Similarities ``(I, O)`` between the inputs and outputs of every layer.
-
-    Args:
-      activations: ``(B, D) -> [(B, I), ...]``, the activations of every layer of neurons.
-      x: ``(N, D)``, processed in chunks of rows.
-      counts: ``(N,)`` bool, the rows that count.
-      name: a name in ``SIMILARITIES``.
-    """
-    chunks = -(-x.shape[0] // rows_at_once(x, ROWS_AT_ONCE))
-    size = -(-x.shape[0] // chunks)
-
-    def sums(number: Array) -> list[Moments]:
-        rows = number * size + jnp.arange(size)
-        inside = jnp.minimum(rows, x.shape[0] - 1)
-        factor = ((rows < x.shape[0]) & counts[inside]).astype(x.dtype)[:, None]
-        values = [value * factor for value in activations(x[inside])]
-        return [moments(*pair) for pair in zip(values[:-1], values[1:], strict=True)]
-
-    total = jax.lax.fori_loop(
-        1, chunks, lambda i, total: jax.tree.map(jnp.add, total, sums(i)), sums(jnp.int32(0))
-    )
-    return [SIMILARITIES[name](layer) for layer in total]
