@@ -71,8 +71,8 @@ in `reproduction/reference.csv`.
 
     python -m experiments.reproduce --workdir=runs/papers
 
-writes this page, starting with the cheapest run; see {{doc}}`reproducing`. The reference packages
-are run by `python -m experiments.reference`.
+writes this page, starting with the runs that take the least time per cell; see
+{{doc}}`reproducing`. The reference packages are run by `python -m experiments.reference`.
 
 """
 

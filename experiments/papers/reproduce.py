@@ -44,17 +44,26 @@ def available(datasets: Sequence[str]) -> tuple[list[str], list[str]]:
     return present, missing
 
 
-def planned(cells: Sequence[Cell], table: pd.DataFrame) -> list[tuple[Run, int, float, list[Cell]]]:
-    """Runs with their seeds, CPU seconds and cells, the cheapest first."""
-    by_run = runs.runs_of(cells)
+def planned(
+    cells: Sequence[Cell], table: pd.DataFrame, most_seeds: int, long_seeds: int
+) -> list[tuple[Run, int, float, list[Cell]]]:
+    """Runs with their seeds, CPU seconds and cells; those with the least time per cell first.
+
+    Args:
+      cells: the cells that the runs shall give.
+      table: the table of ``results.csv``, which has the cost of some runs.
+      most_seeds: number of seeds of a run.
+      long_seeds: number of seeds, if that is less, of a run of more than :data:`LONG` CPU seconds.
+    """
+    by_run, uses = runs.runs_of(cells), runs.cells_with(cells)
     measured = results.known_costs(cells, table)
-    fewer = min(FLAGS.seeds, FLAGS.long_seeds)
-    seconds_of = {n: runs.expected(by_run, n, measured) for n in {FLAGS.seeds, fewer}}
+    fewer = min(most_seeds, long_seeds)
+    seconds_of = {n: runs.expected(by_run, n, measured) for n in {most_seeds, fewer}}
     plan = []
     for run, run_cells in by_run.items():
-        seeds = fewer if seconds_of[FLAGS.seeds][run] > LONG else FLAGS.seeds
+        seeds = fewer if seconds_of[most_seeds][run] > LONG else most_seeds
         plan.append((run, seeds, seconds_of[seeds][run], run_cells))
-    return sorted(plan, key=lambda item: item[2])
+    return sorted(plan, key=lambda item: item[2] / uses[item[0]])
 
 
 def plan_table(todo: Sequence[tuple[Run, int, float, list[Cell]]], workdir: Path) -> str:
@@ -100,7 +109,8 @@ def main() -> None:
         known = results.by_key(table)
         cells = [cell for cell in cells if cell.key not in known]
     present, missing = available(list(dict.fromkeys(cell.row.dataset for cell in cells)))
-    todo = planned([cell for cell in cells if cell.row.dataset in present], table)
+    loaded = [cell for cell in cells if cell.row.dataset in present]
+    todo = planned(loaded, table, FLAGS.seeds, FLAGS.long_seeds)
     if missing:
         count = sum(cell.row.dataset in missing for cell in cells)
         print(

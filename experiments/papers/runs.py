@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -238,3 +239,8 @@ def runs_of(cells: Sequence[Cell]) -> dict[Run, list[Cell]]:
         for run in compared_with(cell).values():
             by_run.setdefault(run, [])
     return by_run
+
+
+def cells_with(cells: Iterable[Cell]) -> Counter[Run]:
+    """Counts, for each run, the cells that it gives or that are compared with it."""
+    return Counter(run for cell in cells for run in {run_of(cell), *compared_with(cell).values()})

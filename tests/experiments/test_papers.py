@@ -22,6 +22,7 @@ from experiments.papers.cells import (
     value_of,
 )
 from experiments.papers.curves import compared_values
+from experiments.papers.reproduce import planned
 from fsjax.errors import ConfigError
 from fsjax.methods import METHODS
 
@@ -91,6 +92,24 @@ def test_a_run_has_the_first_seeds_of_its_protocol_and_its_own_epochs() -> None:
     protocol = papers.get_config(run.variant)
     assert config.seeds == protocol.seeds[:2] != protocol.seeds[-2:]
     assert config.train.num_epochs == 7 != protocol.train.num_epochs
+
+
+def test_runs_come_in_the_order_of_their_seconds_per_cell() -> None:
+    cells = [c for c in cells_of("wast") if c.row.dataset == "coil20"]
+    plan = planned(cells, pd.DataFrame(columns=results.COLUMNS), 3, 2)
+    costs = {run: seconds / len(run_cells) for run, _, seconds, run_cells in plan}
+    assert list(costs) == sorted(costs, key=costs.__getitem__)
+    # One cell of a concrete autoencoder takes longer than one of WAST, though its run is shorter.
+    methods = [run.method for run in costs]
+    assert methods.index("wast") < methods.index("cae")
+
+
+def test_a_run_that_others_are_compared_with_comes_as_early_as_they() -> None:
+    faster = [c for c in cells_of("ip_cae") if c.row.metric == "speedup"]
+    uses = runs.cells_with(faster)
+    assert {run.method for run in uses} == {"cae", "ip_cae"}
+    assert set(runs.runs_of(faster)) == set(uses)
+    assert min(uses.values()) >= 1
 
 
 def test_repeated_cells_share_a_run() -> None:
