@@ -65,7 +65,7 @@ and judge, and **ours**.
 Two values agree when they differ by at most 1.5 points (5 % of an error or a count), or by at most
 two standard deviations if that is more: the published one for the paper, the larger of ours and
 theirs for the reference. A cell holds when ours agrees with the paper or with the reference.
-Reasons for differences are listed below each table. Runs have two or three seeds; their number,
+Reasons for differences are listed below each table. Runs have at least two seeds; their number,
 standard deviations and CPU seconds are in the tooltip of a cell, in `reproduction/results.csv` and
 in `reproduction/reference.csv`.
 
