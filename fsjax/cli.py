@@ -130,8 +130,8 @@ def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
 
     # Heavy, and not needed for --help, a mistyped flag or a file that is not there.
     from fsjax.auto import Origin, select
-    from fsjax.auto.columns import Note
     from fsjax.auto.flag_inputs import read_costs, row_groups, row_order
+    from fsjax.auto.notes import Note
     from fsjax.readers.table_files import load_frame
 
     frame, target, remarks = load_frame(

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fsjax.auto import rule, statements
 from fsjax.auto.chance import Chance, Verdict, verdict
-from fsjax.auto.columns import LEFT_OUT, Design, Note
+from fsjax.auto.columns import Design
 from fsjax.auto.compete import ALL, Contest
 from fsjax.auto.differences import difference, interval
 from fsjax.auto.discoveries import decoy_statistic
@@ -18,6 +18,7 @@ from fsjax.auto.effects import effects, likeness
 from fsjax.auto.folds import parts
 from fsjax.auto.judge import fitted
 from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders
+from fsjax.auto.notes import LEFT_OUT, Note
 from fsjax.auto.problem import Problem
 from fsjax.auto.rankers import Ranking
 from fsjax.auto.rule import Choice, Scores

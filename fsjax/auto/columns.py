@@ -22,6 +22,7 @@ from pandas.api.types import (
 )
 from sklearn.preprocessing import OneHotEncoder
 
+from fsjax.auto.notes import Note
 from fsjax.errors import DataError, check_choice
 from fsjax.readers.written_dates import MOST_ARE_DATES, days_of, read_dates, read_durations
 from fsjax.readers.written_numbers import read_numbers
@@ -56,29 +57,6 @@ _LEAST_OTHERS = 5
 _REPEATS, _FAR, _FAR_OF_CODE = 3, 10.0, 1.0
 
 _IDENTIFIER = re.compile(r"(^|[^a-z])(id|uuid|guid|index|idx|key|rowid|row|nr|no|number)([^a-z]|$)")
-
-
-class Note(NamedTuple):
-    """Something about a column that the user should know.
-
-    Attributes:
-      column: name of the column.
-      kind: ``constant``, ``identifier``, ``text``, ``duplicate``, ``empty``, ``leak``, ``date``,
-        ``category``, ``missing``, ``number``, ``sentinel``, ``target``, ``file`` or ``order``; the
-        first five are left out.
-      text: what was done or noticed, without the name.
-    """
-
-    column: str
-    kind: str
-    text: str
-
-
-#: Kinds of notes on columns that are left out.
-LEFT_OUT = ("constant", "identifier", "text", "duplicate", "empty")
-
-#: Kinds of notes that a user should look at before believing a result.
-LOOK_AT = ("leak", "sentinel", "target")
 
 
 @dataclass(frozen=True, eq=False)

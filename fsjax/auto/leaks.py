@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsjax.auto.columns import Design, Note
+from fsjax.auto.columns import Design
+from fsjax.auto.notes import Note
 from fsjax.auto.rankers.parts import standardise
 from fsjax.auto.univariate_tests import rank_correlations
 from fsjax.tables.columns import Columns, dense_columns, limits, ranks, with_column_means

@@ -13,7 +13,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from fsjax.auto.column_table import COLUMN_STYLE, SEARCH_SCRIPT, WITHOUT_LEAKS, columns_section
-from fsjax.auto.columns import LEFT_OUT, LOOK_AT, Note
+from fsjax.auto.notes import LEFT_OUT, Note
 from fsjax.auto.scoring import metric_named
 from fsjax.extras import is_installed
 from fsjax.report.charts import CHART_STYLE, chart
@@ -71,7 +71,7 @@ def _sections(selection: Selection, command: str | None, date: datetime.date) ->
     target = f"Target {selection.target}, " if selection.target else ""
     yield f"<p>{html.escape(target)}{selection.task}, {date:%Y-%m-%d}</p>"
     yield _verdict(selection) + _figures(selection)
-    leaks = [note for note in selection.notes if note.kind in LOOK_AT]
+    leaks = [note for note in selection.notes if note.level != "remark"]
     if leaks:
         yield "<h2>Look at these first</h2>" + _notes(leaks)
     if selection.without_leaks is not None:
@@ -85,7 +85,9 @@ def _sections(selection: Selection, command: str | None, date: datetime.date) ->
         yield "<h2>Confusion matrix</h2><p>Predictions for rows that the model has not seen.</p>"
         yield confusion_table(selection.confusion)
     yield "<h2>Methods</h2>" + _methods(selection)
-    kept = [note for note in selection.notes if note.kind not in (*LEFT_OUT, *LOOK_AT)]
+    kept = [
+        note for note in selection.notes if note.level == "remark" and note.kind not in LEFT_OUT
+    ]
     left_out = [note for note in selection.notes if note.kind in LEFT_OUT]
     if left_out:
         yield "<h2>Columns that were left out</h2>" + _notes(left_out)

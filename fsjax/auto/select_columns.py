@@ -17,12 +17,13 @@ from threadpoolctl import threadpool_limits
 from fsjax.auto.answer import Origin, Request, answer, early_choice
 from fsjax.auto.budget import Clock, seconds
 from fsjax.auto.chance import Chance, chance_test
-from fsjax.auto.columns import Design, Note, design
+from fsjax.auto.columns import Design, design
 from fsjax.auto.compete import Contest
 from fsjax.auto.folds import common_classes, group_numbers
 from fsjax.auto.judge import Judge, requested_judge
 from fsjax.auto.leaks import leaks
 from fsjax.auto.network_contenders import contenders, fits_task
+from fsjax.auto.notes import Note
 from fsjax.auto.plan import plan
 from fsjax.auto.problem import Problem, on_rows, some_rows
 from fsjax.auto.progress_file import Ledger, Section

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fsjax.auto.columns import LEFT_OUT, LOOK_AT, Note
+from fsjax.auto.notes import LEFT_OUT, Note
 from fsjax.auto.progress_file import json_number
 from fsjax.errors import printable
 from fsjax.extras import require
@@ -182,10 +182,11 @@ class Selection:
         if self.without_leaks is not None:
             lines += ["Without the columns that are likely leaks:", *self.without_leaks.statements]
             lines += ["", *self.without_leaks._printed_columns()]
+        warnings = tuple(note.kind for note in self.notes if note.level != "remark")
         for label, kinds, most in (
             ("left out", LEFT_OUT, 10),
             ("imputed", ("missing",), 5),
-            ("check", LOOK_AT, 5),
+            ("check", warnings, 5),
         ):
             notes = [note for note in self.notes if note.kind in kinds]
             lines += [f"{label}: {note.column!r} {note.text}" for note in notes[:most]]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fsjax.auto.columns import RULES, Design, Note, check_names, check_some_left, row_label
+from fsjax.auto.columns import RULES, Design, check_names, check_some_left, row_label
+from fsjax.auto.notes import Note
 from fsjax.errors import check_choice
 from fsjax.tables.checks import check_features, constant_columns
 from fsjax.tables.columns import float_rows, names_of

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fsjax.auto.columns import Note
+from fsjax.auto.notes import Note
 from fsjax.auto.scoring import OF_TASK
 from fsjax.errors import DataError, check_choice
 from fsjax.readers.target_columns import encode_target

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from fsjax.auto.column_table import columns_section
-from fsjax.auto.columns import Note
 from fsjax.auto.effects import Curve
+from fsjax.auto.notes import Note
 from fsjax.auto.pictures import plot_decoys
 from fsjax.auto.report import MAX_CLASSES, confusion_table, likeness_heatmap, page
 from fsjax.auto.scoring import METRICS, metric_named

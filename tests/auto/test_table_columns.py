@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fsjax.auto.columns import LEFT_OUT, MAX_CATEGORIES, design, design_of_array
+from fsjax.auto.columns import MAX_CATEGORIES, design, design_of_array
 from fsjax.auto.folds import Fold, parts
 from fsjax.auto.leaks import alike, leaders, leaks
+from fsjax.auto.notes import LEFT_OUT
 from fsjax.errors import ConfigError, DataError
 
 ROWS = 60
