@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 
 from fsjax.auto.budget import Clock
-from fsjax.auto.differences import above_chance
+from fsjax.auto.differences import above_chance, mean_gain
 from fsjax.auto.folds import Fold, all_rows, permutations
 from fsjax.auto.problem import Problem, some_rows
 from fsjax.auto.progress_file import Ledger
@@ -94,16 +94,23 @@ class Verdict(NamedTuple):
     """Better than chance, not better, or undecided.
 
     Attributes:
-      better: whether the target is predicted better than chance.
-      undecided: whether the permutations show neither.
+      better: whether the target is predicted better than chance: a test shows a relation, and the
+        whole procedure scores above predictions without any column.
+      undecided: whether there is neither a finding nor chance.
       chance: result of the permutation test.
       folds_p_value: one-sided p-value of the score of the whole procedure over its folds.
+      unpredicted: whether the permutations show a relation, but the whole procedure does not score
+        above predictions without any column.
+      smallest_q: smallest q-value of a single column, where the permutations show no relation; NaN
+        where it is not known, or not needed.
     """
 
     better: bool
     undecided: bool
     chance: Chance
     folds_p_value: float
+    unpredicted: bool = False
+    smallest_q: float = float("nan")
 
     @property
     def by_folds(self) -> bool:
@@ -113,16 +120,18 @@ class Verdict(NamedTuple):
     @property
     def p_value(self) -> float:
         """p-value of the test that decided."""
-        return self.folds_p_value if self.by_folds else self.chance.p_value
+        return self.folds_p_value if self.by_folds or self.unpredicted else self.chance.p_value
 
     @property
     def level(self) -> float:
         """Significance level of the test that decided."""
-        return FOLDS_LEVEL if self.by_folds else LEVEL
+        return FOLDS_LEVEL if self.by_folds or self.unpredicted else LEVEL
 
     @property
     def words(self) -> str:
         """The test, in words."""
+        if self.unpredicted:
+            return _permutations(self.chance)
         if self.by_folds:
             return (
                 f"p = {self.folds_p_value:.2g} by a t test over the folds of the whole procedure, "
@@ -201,16 +210,28 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
     return Chance(int((largest[1:] >= largest[0] - _SAME).sum()), len(largest) - 1)
 
 
-def verdict(chance: Chance, honest: np.ndarray, nothing: np.ndarray, problem: Problem) -> Verdict:
-    """Combines the permutation test with a t test over the folds.
+def verdict(
+    chance: Chance,
+    honest: np.ndarray,
+    nothing: np.ndarray,
+    problem: Problem,
+    smallest_q: Callable[[], float] = lambda: float("nan"),
+) -> Verdict:
+    """Combines the permutation test with the scores of the folds, and with single columns.
 
     Args:
       honest: ``(F,)`` scores of the whole procedure on the folds of the first round.
       nothing: ``(F,)`` scores there without any column.
+      smallest_q: returns the smallest q-value of a single column, which a verdict of chance must
+        not contradict.
     """
-    p_value = above_chance(honest, nothing, problem.share) if len(honest) else 1.0
-    better = chance.better or p_value < FOLDS_LEVEL
-    return Verdict(better, not better and chance.undecided, chance, p_value)
+    p_value = above_chance(honest, nothing, problem.share)
+    predicted = mean_gain(honest, nothing) > 0
+    better = (chance.better or p_value < FOLDS_LEVEL) and predicted
+    unpredicted = chance.better and not predicted
+    q_value = float("nan") if better or chance.better or chance.undecided else smallest_q()
+    undecided = not better and (unpredicted or chance.undecided or q_value <= UNDECIDED)
+    return Verdict(better, undecided, chance, p_value, unpredicted, q_value)
 
 
 def _permutations(chance: Chance) -> str:
