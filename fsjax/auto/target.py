@@ -69,8 +69,8 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
     if several and task is None:
         guess = "multilabel" if np.isin(labels, (0, 1)).all() else "regression"
         values = _numbers(y, guess)
-        notes = (Note(TARGET, "target", _TIME_AND_EVENT),) if is_time_and_event(values) else ()
-        return ReadTarget(values, guess, None, notes)
+        hint = Note(TARGET, "target", _TIME_AND_EVENT)
+        return ReadTarget(values, guess, None, (hint,) if is_time_and_event(values) else ())
     if task is not None and (several or task == "survival"):
         if task == "classification":
             raise DataError("y has several columns; give one, of labels, for task='classification'")
