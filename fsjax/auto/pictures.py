@@ -10,6 +10,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from fsjax.auto.compete import ALL
 from fsjax.auto.discoveries import statistics
+from fsjax.auto.method_names import title
 from fsjax.auto.scoring import metric_named
 from fsjax.report import style
 
@@ -72,7 +73,7 @@ def plot_curves(selection: Selection, width: float = style.WIDTH) -> Figure:
         axes.errorbar(
             ordered["num_features"], ordered["mean"], ordered["error"], color=color,
             marker=marker, linestyle=line, markersize=4, linewidth=1.4, elinewidth=0.8,
-            label=style.literal(str(name)),
+            label=style.literal(style.shorten(title(str(name)), 26 if narrow else 32)),
         )  # fmt: skip
     if selection.method != ALL and selection.better_than_chance:
         size = _chosen_size(selection)
@@ -85,7 +86,7 @@ def plot_curves(selection: Selection, width: float = style.WIDTH) -> Figure:
     axes.set_ylim(bottom=_bottom(selection))
     vertical = "" if narrow else f"cross-validated {label}"
     style.finish(axes, "", "number of columns", vertical, size=9)
-    columns = 2 if narrow else 5
+    columns = 2 if narrow else 4
     figure.legend(fontsize=8, loc="outside lower center", ncols=columns, frameon=False)
     return figure
 

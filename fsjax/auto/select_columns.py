@@ -154,8 +154,13 @@ def select(
     )  # fmt: skip
     problem, classes, notes = _problem(X, y, settings)
     chosen_judge = requested_judge(judge, problem.task)
-    named_costs = None if costs is None else dict(costs)
-    request = Request(problem, classes, fdr, (*origin.notes, *notes), origin, named_costs)
+    labels = {str(label): label for label in X.columns} if isinstance(X, pd.DataFrame) else {}
+    labelled_costs = None
+    if costs is not None:
+        labelled_costs = {labels.get(str(name), name): cost for name, cost in costs.items()}
+    request = Request(
+        problem, classes, fdr, (*origin.notes, *notes), origin, labelled_costs, labels
+    )
     # Raises for a table without usable folds, before anything is written.
     on_rows(problem, some_rows(problem, _FOLD_ROWS))
     folder = None if workdir is None else Path(workdir)

@@ -10,7 +10,9 @@ import numpy as np
 from fsjax.auto.chance import LEAST, LEVEL, UNDECIDED, Verdict
 from fsjax.auto.compete import ALL, NO_TIME, Contest
 from fsjax.auto.differences import ALIKE, BETTER, WORSE, Difference
-from fsjax.auto.rule import CONSENSUS, Choice
+from fsjax.auto.method_names import selected_by, title
+from fsjax.auto.notes import Note
+from fsjax.auto.rule import Choice
 from fsjax.auto.scoring import Metric
 from fsjax.auto.stability import Decoys, Frequencies
 
@@ -25,18 +27,6 @@ _LEAST_HALVES = 6
 
 #: Comparisons and other methods that get a sentence; the report has all of them.
 _COMPARED = 4
-
-#: Names of selectors in sentences; other methods have their own.
-_SELECTORS: Mapping[str, str] = {
-    "univariate": "the univariate filter",
-    "l1": "the Lasso path",
-    "rfe": "recursive feature elimination",
-    "mrmr": "mRMR",
-    "forward": "forward selection",
-    "forest": "forest importance",
-    "shadow": "Boruta's shadow test",
-    CONSENSUS: "the consensus of simple methods",
-}
 
 
 class Comparison(NamedTuple):
@@ -101,25 +91,22 @@ def sentences(findings: Findings, contest: Contest, fdr: float | None) -> list[s
     ]
 
 
-def selected_by(method: str) -> str:
-    """What the columns that a method selects are called in a sentence."""
-    if method == "random":
-        return "drawn at random"
-    return f"selected by {_SELECTORS.get(method, method)}"
-
-
 def columns(number: int) -> str:
     """A number of columns in words."""
     return "1 column" if number == 1 else f"{number:,} columns"
 
 
-def left_out(reasons: Mapping[str, str]) -> list[str]:
+def left_out(reasons: Mapping[str, str]) -> list[Note]:
     """Which methods did not take part, and why."""
     late = [name for name, reason in reasons.items() if reason.startswith(NO_TIME)]
-    lines = []
+    notes = [
+        Note(title(name), "failed", text) for name, text in reasons.items() if name not in late
+    ]
     if late:
-        lines.append(f"Not tried for lack of time: {', '.join(late)}; nothing is said about them.")
-    return lines + [f"{name} {reason}." for name, reason in reasons.items() if name not in late]
+        names = ", ".join(map(title, late))
+        text = f"not tried for lack of time: {names}; nothing is said about them"
+        notes.append(Note("(methods)", "time", text))
+    return notes
 
 
 def _nothing_found(findings: Findings, metric: Metric) -> list[str]:
@@ -267,7 +254,7 @@ def _alternatives(enough: Mapping[str, int], choice: Choice, units: int) -> list
     }
     if others:
         fewest = sorted(others, key=others.__getitem__)[:_COMPARED]
-        numbers = ", ".join(f"{name} {others[name]}" for name in fewest)
+        numbers = ", ".join(f"{title(name)} {others[name]}" for name in fewest)
         lines.append(
             f"Columns that other methods need to come as close to the best score: {numbers}."
         )
