@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,9 +65,9 @@ class _Settings(NamedTuple):
     metric: str | None
     impute: str | None
     methods: Sequence[str] | None
-    keep: Sequence[str]
-    drop: Sequence[str]
-    costs: Mapping[str, float] | None
+    keep: Sequence[Hashable]
+    drop: Sequence[Hashable]
+    costs: Mapping[Hashable, float] | None
     row_groups: Any
     ordered: bool
     seed: int
@@ -84,9 +84,9 @@ def select(
     fdr: float | None = None,
     impute: str | None = "median",
     methods: Sequence[str] | None = None,
-    keep: Sequence[str] = (),
-    drop: Sequence[str] = (),
-    costs: Mapping[str, float] | None = None,
+    keep: Sequence[Hashable] = (),
+    drop: Sequence[Hashable] = (),
+    costs: Mapping[Hashable, float] | None = None,
     row_groups: ArrayLike | None = None,
     ordered: bool = False,
     seed: int = 0,
@@ -157,7 +157,7 @@ def select(
     labels = {str(label): label for label in X.columns} if isinstance(X, pd.DataFrame) else {}
     labelled_costs = None
     if costs is not None:
-        labelled_costs = {labels.get(str(name), name): cost for name, cost in costs.items()}
+        labelled_costs = {labels.get(_name_of(k, X), k): cost for k, cost in costs.items()}
     request = Request(
         problem, classes, fdr, (*origin.notes, *notes), origin, labelled_costs, labels
     )
@@ -317,19 +317,27 @@ def _common_rows(
     return rows, numbers.astype(y.dtype), names, (Note("(target)", "rare", text),)
 
 
-def _known_columns(label: str, names: Sequence[str], table: Design, X: Any) -> list[str]:
+def _known_columns(label: str, names: Sequence[Hashable], table: Design, X: Any) -> list[str]:
     """The names that are among the units of the table; ConfigError for unknown columns."""
     if isinstance(names, str):
         names = [name for name in names.split(",") if name]
     known, units = _names_of(table, X), set(table.units)
-    for name in map(str, names):
+    names = [_name_of(name, X) for name in names]
+    for name in names:
         if name not in known and name not in units:
             raise ConfigError(f"{label}={name!r}: {nearest(name, known)}")
         if label == "keep" and name not in units:
             reasons = (note.text for note in table.notes if note.column == name)
             reason = next(reasons, "was left out")
             raise ConfigError(f"keep={name!r} cannot be used: the column {reason}")
-    return [name for name in dict.fromkeys(map(str, names)) if name in units]
+    return [name for name in dict.fromkeys(names) if name in units]
+
+
+def _name_of(label: Hashable, X: Any) -> str:
+    """The name of a column by its label, also where that is a tuple of NumPy's numbers."""
+    if isinstance(label, tuple) and isinstance(X, pd.DataFrame):
+        label = next((column for column in X.columns if column == label), label)
+    return str(label)
 
 
 def _names_of(table: Design, X: Any) -> list[str]:
@@ -372,15 +380,15 @@ def _of_units(problem: Problem, units: Sequence[int]) -> Problem:
     )
 
 
-def _costs(costs: Mapping[str, float], table: Design, X: Any) -> np.ndarray:
+def _costs(costs: Mapping[Hashable, float], table: Design, X: Any) -> np.ndarray:
     """The cost of each unit ``(G,)``, 1 where none is given."""
     known = _names_of(table, X)
     for name, cost in costs.items():
-        if str(name) not in known:
+        if _name_of(name, X) not in known:
             raise ConfigError(f"costs has {name!r}: {nearest(str(name), known)}")
         if not (is_number(cost) and 0 < cost < float("inf")):
             raise ConfigError(f"costs[{name!r}]={cost!r}; choose a number above 0")
-    by_name = {str(name): float(cost) for name, cost in costs.items()}
+    by_name = {_name_of(name, X): float(cost) for name, cost in costs.items()}
     return np.array([by_name.get(name, 1.0) for name in table.units])
 
 

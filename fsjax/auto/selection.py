@@ -36,7 +36,7 @@ _PRINTED = (
 
 #: Remarks that are printed: their label, their kinds, and the most of them.
 _REMARKS = (
-    ("read", ("file", "order", "rare"), 5),
+    ("read", ("rare",), 5),
     ("left out", LEFT_OUT, 10),
     ("imputed", ("missing",), 5),
     ("run", ("rows", "time"), 5),

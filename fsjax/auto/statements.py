@@ -100,7 +100,9 @@ def left_out(reasons: Mapping[str, str]) -> list[Note]:
     """Which methods did not take part, and why."""
     late = [name for name, reason in reasons.items() if reason.startswith(NO_TIME)]
     notes = [
-        Note(title(name), "failed", text) for name, text in reasons.items() if name not in late
+        Note("(methods)", "failed", f"{title(name)} {reason}")
+        for name, reason in reasons.items()
+        if name not in late
     ]
     if late:
         names = ", ".join(map(title, late))
