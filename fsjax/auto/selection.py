@@ -18,6 +18,7 @@ from fsjax.auto.notes import LEFT_OUT, Note
 from fsjax.auto.progress_file import json_number
 from fsjax.errors import printable
 from fsjax.extras import require
+from fsjax.report.wording import shorten
 from fsjax.storage.atomic_files import write_text
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 #: Text that begins with one of these is a formula to spreadsheets (OWASP, "CSV Injection").
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
-#: Most selected columns that are printed.
-_SHOWN = 20
+#: Most selected columns that are printed in a table, and most characters of a name there.
+_SHOWN, _NAME_LENGTH = 20, 40
 
 #: Columns of the table that are printed.
 _PRINTED = (
@@ -222,7 +223,11 @@ class Selection:
             return []
         shown = selected.head(_SHOWN).dropna(axis=1, how="all")
         shown = shown[[name for name in _PRINTED if name in shown]]
-        shown["alike"] = [", ".join(text.split(", ")[:2]) for text in shown["alike"]]
+        shown["column"] = [shorten(label, _NAME_LENGTH) for label in shown["column"]]
+        shown["alike"] = [
+            ", ".join(shorten(name, _NAME_LENGTH) for name in text.split(", ")[:2])
+            for text in shown["alike"]
+        ]
         lines = [shown.to_string(index=False, float_format="{:.3g}".format)]
         if len(selected) > _SHOWN:
             lines.append(f"... and {len(selected) - _SHOWN} more in columns.csv")

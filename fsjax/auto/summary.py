@@ -149,9 +149,11 @@ def _how_well(selection: Selection) -> str:
     if not math.isnan(selection.score_all_columns):
         offered = count(selection.facts["columns_offered"], "column")
         everything = f"with all {offered} {metric.show(selection.score_all_columns)}, "
+    # With a false discovery rate, all discoveries are kept, and a smaller selection is scored.
+    which = " of the fewest columns that are enough" if selection.fdr is not None else ""
     return (
-        f"{metric.short} {metric.show(selection.score)}{interval} on rows that took no part in the "
-        f"selection; {everything}without any column {metric.show(selection.score_chance)}"
+        f"{metric.short} {metric.show(selection.score)}{interval}{which} on rows that took no part "
+        f"in the selection; {everything}without any column {metric.show(selection.score_chance)}"
     )
 
 
