@@ -322,15 +322,15 @@ def _known_columns(label: str, names: Sequence[Hashable], table: Design, X: Any)
     if isinstance(names, str):
         names = [name for name in names.split(",") if name]
     known, units = _names_of(table, X), set(table.units)
-    names = [_name_of(name, X) for name in names]
-    for name in names:
+    texts = [_name_of(name, X) for name in names]
+    for name in texts:
         if name not in known and name not in units:
             raise ConfigError(f"{label}={name!r}: {nearest(name, known)}")
         if label == "keep" and name not in units:
             reasons = (note.text for note in table.notes if note.column == name)
             reason = next(reasons, "was left out")
             raise ConfigError(f"keep={name!r} cannot be used: the column {reason}")
-    return [name for name in dict.fromkeys(names) if name in units]
+    return [name for name in dict.fromkeys(texts) if name in units]
 
 
 def _name_of(label: Hashable, X: Any) -> str:
