@@ -23,6 +23,9 @@ LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
     {
         "failed": "error",
         "leak": "warning",
+        "near leak": "warning",
+        "equal rows": "warning",
+        "few rows": "warning",
         "sentinel": "warning",
         "target": "warning",
         "ledger": "warning",

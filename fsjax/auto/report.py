@@ -17,7 +17,7 @@ from fsjax.auto.column_table import (
     COLUMN_STYLE,
     FILE,
     SEARCH_SCRIPT,
-    WITHOUT_LEAKS,
+    WITH_LEAKS,
     columns_section,
 )
 from fsjax.auto.method_names import in_words, title
@@ -110,8 +110,8 @@ def _sections(selection: Selection, command: str | None, date: datetime.date) ->
     yield folded("how it was done", facts_table(_how(selection)), "how")
     if selection.notes:
         yield "<h2 id='notes'>Notes</h2>" + _notes(selection)
-    if selection.without_leaks is not None:
-        yield _without_leaks(selection.without_leaks)
+    if selection.with_leaks is not None:
+        yield _with_leaks(selection.with_leaks)
     if command:
         yield f"<h2>How to run it again</h2><pre>{html.escape(command)}</pre>"
     if not is_installed("matplotlib"):
@@ -119,7 +119,7 @@ def _sections(selection: Selection, command: str | None, date: datetime.date) ->
     yield SEARCH_SCRIPT
 
 
-def _verdict(selection: Selection) -> str:
+def _verdict(selection: Selection, file: str = FILE) -> str:
     """What to keep, how well it predicts, how sure that is, and what to look at first."""
     kind = "better" if selection.better_than_chance else "nothing"
     lines = "".join(
@@ -129,15 +129,15 @@ def _verdict(selection: Selection) -> str:
     first = "".join(f"<p>{html.escape(text)}</p>" for text in selection.statements[:1])
     return (
         f"<div class='verdict {'undecided' if selection.undecided else kind}'>"
-        f"{_keep(selection)}{first}{lines}{_checks(selection)}</div>"
+        f"{_keep(selection, file)}{first}{lines}{_checks(selection)}</div>"
     )
 
 
-def _keep(selection: Selection) -> str:
+def _keep(selection: Selection, file: str) -> str:
     number, names, more = summary.kept(selection)
     named = ", ".join(f"<strong>{html.escape(name)}</strong>" for name in names)
     if more:
-        named += f" and {more:,} more in <a href='{FILE}'>{FILE}</a>"
+        named += f" and {more:,} more in <a href='{file}'>{file}</a>"
     parts = [part for part in (f"<strong>{number}</strong>" if number else "", named) if part]
     size = "keep" if len(names) < _MANY else "keep many"
     return f"<p class='{size}'>Keep: {': '.join(parts)}</p>"
@@ -155,12 +155,12 @@ def _checks(selection: Selection) -> str:
     return f"<div class='checks'><p><strong>Look at these first:</strong></p><ul>{items}</ul></div>"
 
 
-def _without_leaks(selection: Selection) -> str:
-    """Verdict, picture and columns of the selection from the columns that are not likely leaks."""
+def _with_leaks(selection: Selection) -> str:
+    """Verdict, picture and columns of the selection from all columns, likely leaks included."""
     return (
-        "<h2>Without these columns</h2><div class='aside'>"
-        f"{_verdict(selection)}{_curves(selection, 'without-leaks')}"
-        f"{columns_section(selection, WITHOUT_LEAKS)}</div>"
+        "<h2>With the likely leaks</h2><div class='aside'>"
+        f"{_verdict(selection, WITH_LEAKS)}{_curves(selection, 'with-leaks')}"
+        f"{columns_section(selection, WITH_LEAKS)}</div>"
     )
 
 

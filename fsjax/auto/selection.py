@@ -89,7 +89,7 @@ class Selection:
       effects: result of :func:`fsjax.auto.effects.effects` for the columns.
       decoy_scores: importance of the columns beside M sets of decoys, and of these: ``(M, G)``.
       likeness: result of :func:`fsjax.auto.effects.likeness` for the selected columns.
-      without_leaks: the selection from the columns that are not likely leaks, if there are leaks.
+      with_leaks: the selection from all columns, if likely leaks were left out of this one.
       source: file name of the table, if known.
       target: name of the target, if known.
       costs: of the columns by label, if given.
@@ -124,7 +124,7 @@ class Selection:
     effects: pd.DataFrame | None = None
     decoy_scores: tuple[np.ndarray, np.ndarray] | None = None
     likeness: pd.DataFrame | None = None
-    without_leaks: Selection | None = None
+    with_leaks: Selection | None = None
     source: str | None = None
     target: str | None = None
     costs: Mapping[Hashable, float] | None = None
@@ -148,7 +148,7 @@ class Selection:
             "comparisons": None if self.comparisons is None else _records(self.comparisons),
             "confusion": None if self.confusion is None else _confusion(self.confusion),
             "costs": costs,
-            "without_leaks": None if self.without_leaks is None else self.without_leaks.to_dict(),
+            "with_leaks": None if self.with_leaks is None else self.with_leaks.to_dict(),
             **{name: _json(value) for name, value in self.facts.items()},
             "kept": [_json_label(label) for label in self.facts.get("kept", ())],
         }
@@ -165,7 +165,7 @@ class Selection:
     ) -> Path:
         """Writes ``selection.json``, ``columns.csv``, ``curves.csv`` and ``report.html``.
 
-        If likely leaks were found, also ``columns-without-leaks.csv``. In the CSV files, text that
+        If likely leaks were left out, also ``columns-with-leaks.csv``. In the CSV files, text that
         a spreadsheet would take for a formula begins with ``'``; ``selection.json`` has all names
         as they are.
 
@@ -177,7 +177,7 @@ class Selection:
         Returns:
           The path of the report.
         """
-        from fsjax.auto.column_table import FILE, WITHOUT_LEAKS
+        from fsjax.auto.column_table import FILE, WITH_LEAKS
         from fsjax.auto.report import page
 
         folder = Path(folder)
@@ -185,8 +185,8 @@ class Selection:
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
         write_text(folder / "selection.json", text + "\n")
         write_text(folder / FILE, csv_of(self.table))
-        if self.without_leaks is not None:
-            write_text(folder / WITHOUT_LEAKS, csv_of(self.without_leaks.table))
+        if self.with_leaks is not None:
+            write_text(folder / WITH_LEAKS, csv_of(self.with_leaks.table))
         write_text(folder / "curves.csv", csv_of(self.curves))
         write_text(folder / "report.html", page(self, command, date or datetime.date.today()))
         return folder / "report.html"
@@ -202,9 +202,9 @@ class Selection:
             *self._printed_columns(),
             *self.statements[1:],
         ]
-        if self.without_leaks is not None:
-            text += ["", "Without the columns that are likely leaks:"]
-            text += [summary.keep_line(self.without_leaks), *self.without_leaks.statements]
+        if self.with_leaks is not None:
+            text += ["", "With the likely leaks:"]
+            text += [summary.keep_line(self.with_leaks), *self.with_leaks.statements]
         text.append("")
         for label, kinds, most in _REMARKS:
             text += _at_most(most, label, [note for note in self.notes if note.kind in kinds])
