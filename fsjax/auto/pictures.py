@@ -13,6 +13,7 @@ from fsjax.auto.discoveries import statistics
 from fsjax.auto.method_names import title
 from fsjax.auto.scoring import metric_named
 from fsjax.report import style
+from fsjax.report.wording import shorten_all
 
 if TYPE_CHECKING:
     from fsjax.auto.selection import Selection
@@ -102,7 +103,7 @@ def plot_columns(selection: Selection, width: float = style.WIDTH) -> Figure | N
     figure = style.new_figure(0.9 + 0.24 * max(len(ranked), style.MIN_BARS), width=width)
     axes = figure.subplots()
     length = style.NAME_LENGTH if width >= _SHORT else 20
-    names = [style.literal(style.shorten(name, length)) for name in ranked["column"]]
+    names = list(map(style.literal, shorten_all(ranked["column"], length)))
     color = np.where(chosen, style.BLUE, "#B0B0B0")
     style.draw_bars(axes, ranked["frequency"].to_numpy(), names, color, "halves of the rows")
     return figure

@@ -20,13 +20,14 @@ from fsjax.auto.column_table import (
     WITH_LEAKS,
     columns_section,
 )
+from fsjax.auto.comparison_sentences import Compared, comparison_sentences
 from fsjax.auto.method_names import in_words, title
 from fsjax.auto.notes import LEFT_OUT, by_level
 from fsjax.auto.scoring import metric_named
 from fsjax.extras import is_installed
 from fsjax.report.charts import CHART_STYLE, chart
 from fsjax.report.html import facts_table, folded, page_of, rows_table, scrolling_table
-from fsjax.report.wording import count
+from fsjax.report.wording import count, shorten_all
 from fsjax.tables.columns import FEW
 
 if TYPE_CHECKING:
@@ -50,11 +51,13 @@ _JUDGES: Final = {"linear": "linear model", "rbf": "RBF kernel", "trees": "boost
 _HEATMAP_STYLE: Final = """
 .heatmap td, .heatmap th { padding: 0.15rem 0.3rem; text-align: center; border: none; }
 .heatmap th:first-child { text-align: left; position: sticky; left: 0; background: var(--page);
-  font-weight: normal; max-width: 16em; overflow: hidden; text-overflow: ellipsis; }
+  font-weight: normal; max-width: 22em; overflow-wrap: anywhere; }
 .heatmap thead th { white-space: normal; vertical-align: bottom; }
 .heatmap td { min-width: 2.3em; background: rgb(0 114 178 / calc(0.75 * var(--share))); }
 .heatmap td:first-child { text-align: center; }
-@media (max-width: 40rem) { .heatmap th:first-child { max-width: 9em; } }
+@media (max-width: 40rem) {
+  .heatmap th:first-child { max-width: 10em; min-width: 8em; white-space: normal; }
+}
 """
 
 _STYLE: Final = """
@@ -217,7 +220,8 @@ def _comparisons(selection: Selection, comparisons: pd.DataFrame) -> str:
         ]
         for row in comparisons.itertuples()
     ]
-    sentences = " ".join(summary.comparison_sentences(selection))
+    compared = comparisons[list(Compared._fields)].itertuples(index=False)
+    sentences = " ".join(comparison_sentences([Compared(*row) for row in compared], metric))
     head = ["the selection minus", "it is", f"difference of {metric.short}", "95 % interval"]
     table = rows_table(head, rows, wraps=True) + "<p>Paired over the same folds.</p>"
     what = count(len(rows), "comparison")
@@ -307,7 +311,8 @@ def likeness_heatmap(likeness: pd.DataFrame) -> str:
     """Absolute rank correlations, with correlated columns next to each other."""
     values = likeness.to_numpy()
     order = _side_by_side(values)
-    names = [f"{number}. {likeness.index[place]}" for number, place in enumerate(order, 1)]
+    labels = shorten_all(likeness.index[order])
+    names = [f"{number}. {label}" for number, label in enumerate(labels, 1)]
     shown = values[np.ix_(order, order)]
     texts = [[f"{value:.2f}".lstrip("0").replace("1.00", "1") for value in row] for row in shown]
     return _shaded([str(number) for number in range(1, len(order) + 1)], names, texts, shown)

@@ -18,7 +18,7 @@ from fsjax.auto.notes import LEFT_OUT, Note
 from fsjax.auto.progress_file import json_number
 from fsjax.errors import printable
 from fsjax.extras import require
-from fsjax.report.wording import shorten
+from fsjax.report.wording import shorten, shorten_all
 from fsjax.storage.atomic_files import write_text
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _REMARKS = (
     ("read", ("rare",), 5),
     ("left out", LEFT_OUT, 10),
     ("imputed", ("missing",), 5),
-    ("run", ("rows", "time"), 5),
+    ("note", ("rows", "time"), 5),
 )
 
 #: Effects that are written to ``columns.csv``.
@@ -203,8 +203,9 @@ class Selection:
             *self.statements[1:],
         ]
         if self.with_leaks is not None:
-            text += ["", "With the likely leaks:"]
-            text += [summary.keep_line(self.with_leaks), *self.with_leaks.statements]
+            text += ["", f"With the likely leaks, {summary.keep_line(self.with_leaks)}"]
+            text += self.with_leaks.statements[:1]
+            text += [f"{line.label}: {line.text}" for line in summary.lines(self.with_leaks)]
         text.append("")
         for label, kinds, most in _REMARKS:
             text += _at_most(most, label, [note for note in self.notes if note.kind in kinds])
@@ -223,7 +224,7 @@ class Selection:
             return []
         shown = selected.head(_SHOWN).dropna(axis=1, how="all")
         shown = shown[[name for name in _PRINTED if name in shown]]
-        shown["column"] = [shorten(label, _NAME_LENGTH) for label in shown["column"]]
+        shown["column"] = shorten_all(shown["column"], _NAME_LENGTH)
         shown["alike"] = [
             ", ".join(shorten(name, _NAME_LENGTH) for name in text.split(", ")[:2])
             for text in shown["alike"]

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fsjax.auto.chance import LEAST, LEVEL, UNDECIDED, Verdict
+from fsjax.auto.comparison_sentences import Compared, comparison_sentences
 from fsjax.auto.compete import ALL, NO_TIME, Contest
-from fsjax.auto.differences import ALIKE, BETTER, WORSE, Difference
+from fsjax.auto.differences import Difference
 from fsjax.auto.method_names import selected_by, title
 from fsjax.auto.notes import Note
 from fsjax.auto.rule import Choice
@@ -24,10 +25,10 @@ STABLE = 0.8
 LIKELY = 0.2
 
 #: With fewer halves of the rows than this, nothing is said about stability.
-_LEAST_HALVES = 6
+LEAST_HALVES = 6
 
-#: Comparisons and other methods that get a sentence; the report has all of them.
-_COMPARED = 4
+#: Most other methods in the sentence on the number of columns that they need.
+_OTHERS = 4
 
 
 class Comparison(NamedTuple):
@@ -87,7 +88,13 @@ def sentences(findings: Findings, contest: Contest, fdr: float | None) -> list[s
         f"Better than chance: {findings.verdict.words}.",
         _scores(findings, choice, metric, contest.judge.words),
         *_certainty(findings, choice),
-        *_compared(findings.comparisons, metric),
+        *comparison_sentences(
+            [
+                Compared(row.against, *row.difference[:3], row.verdict)
+                for row in findings.comparisons
+            ],
+            metric,
+        ),
         *_alternatives(findings.enough, choice, units),
     ]
 
@@ -193,28 +200,6 @@ def _scores(findings: Findings, choice: Choice, metric: Metric, judge: str) -> s
     )
 
 
-def _compared(comparisons: Sequence[Comparison], metric: Metric) -> list[str]:
-    """A sentence with its interval for all columns, random ones, and the closest methods."""
-    lines = []
-    for against, difference, verdict in comparisons[:_COMPARED]:
-        if not np.isfinite(difference.low):
-            continue
-        sentence = {
-            BETTER: f"The selection predicts better than {against}",
-            WORSE: f"The selection predicts worse than {against}",
-            ALIKE: f"The selection predicts as well as {against}",
-        }.get(verdict, f"No difference from {against} is shown")
-        low, mean, high = (
-            metric.number(value, sign=True)
-            for value in (difference.low, difference.mean, difference.high)
-        )
-        lines.append(
-            f"{sentence}: difference {mean} (95 % interval {low} to {high}, {difference.folds} "
-            "folds)."
-        )
-    return lines
-
-
 def _certainty(findings: Findings, choice: Choice) -> list[str]:
     """How sure single columns are, beside the statement that together they are enough."""
     chosen, number = findings.chosen, len(findings.chosen)
@@ -222,7 +207,7 @@ def _certainty(findings: Findings, choice: Choice) -> list[str]:
         return []
     facts, unsure = [], False
     halves = findings.stability.halves
-    if halves >= _LEAST_HALVES:
+    if halves >= LEAST_HALVES:
         stable = int((findings.stability.frequency[chosen] >= STABLE).sum())
         unsure |= stable < number / 2
         facts.append(
@@ -267,7 +252,7 @@ def _alternatives(enough: Mapping[str, int], choice: Choice, units: int) -> list
         if name not in (choice.method, ALL, "random") and choice.method != ALL
     }
     if others:
-        fewest = sorted(others, key=others.__getitem__)[:_COMPARED]
+        fewest = sorted(others, key=others.__getitem__)[:_OTHERS]
         numbers = ", ".join(f"{title(name)} {others[name]}" for name in fewest)
         lines.append(
             f"Columns that other methods need to come as close to the best score: {numbers}."

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, NamedTuple
 
-import pandas as pd
-
-from fsjax.auto.differences import ALIKE, BETTER, UNCLEAR, WORSE
 from fsjax.auto.notes import Note, by_level
 from fsjax.auto.scoring import metric_named
-from fsjax.auto.statements import STABLE
+from fsjax.auto.statements import LEAST_HALVES, STABLE
 from fsjax.errors import printable
 from fsjax.report.wording import count, shorten
 
@@ -25,16 +22,8 @@ NAMED, WARNED = 20, 5
 #: Most characters of a name, most of all names, and fewest names whatever their length.
 _LENGTH, _CHARACTERS, _LEAST = 80, 600, 5
 
-#: Most methods that a sentence on comparisons names.
-_METHODS = 3
-
-#: What a verdict says of the selection and what it is compared with.
-_BESIDE: Final = {
-    BETTER: "better than",
-    WORSE: "worse than",
-    ALIKE: "as good as",
-    UNCLEAR: "not shown to differ from",
-}
+#: Smaller p-values are shown as below this.
+_LEAST_P = 1e-4
 
 
 class Line(NamedTuple):
@@ -84,57 +73,18 @@ def keep_line(selection: Selection) -> str:
 
 
 def lines(selection: Selection) -> list[Line]:
-    """How well the selection predicts, how sure that is, and what the columns cost."""
+    """How well the selection predicts, how sure that is, costs, and which leaks are left out."""
     shown = [Line("How well", _how_well(selection)), Line("How sure", _how_sure(selection))]
     if selection.costs is not None and selection.columns:
         total = sum(selection.costs.get(label, 1.0) for label in selection.columns)
         shown.append(Line("Cost", f"{total:g} for the selected columns"))
+    shown.append(Line("Left out", _leaks_left_out(selection)))
     return [line for line in shown if line.text]
 
 
 def warnings_first(selection: Selection) -> list[Note]:
     """What to look at before the result is believed: errors, then warnings, leaks first."""
     return [note for note in by_level(selection.notes) if note.level != "remark"]
-
-
-def comparison_sentences(selection: Selection) -> list[str]:
-    """One sentence on all columns and random ones, and one that counts the other methods."""
-    table = selection.comparisons
-    if table is None or not len(table):
-        return []
-    metric = metric_named(selection.metric, selection.task)
-    methods = table["against"].str.contains("selected by")
-    sentences = []
-    phrases = [
-        f"{_BESIDE[row.verdict]} {row.against} ({metric.number(row.difference, sign=True)}, "
-        f"95 % interval {metric.number(row.low, sign=True)} to "
-        f"{metric.number(row.high, sign=True)})"
-        for row in table[~methods].itertuples()
-    ]
-    if phrases:
-        sentences.append(f"The selection is {_listed(phrases)}.")
-    if methods.any():
-        sentences.append(_other_methods(table[methods]))
-    return sentences
-
-
-def _other_methods(table: pd.DataFrame) -> str:
-    """How many of the other methods the selection is better than, and so on, with some names."""
-    names = table["against"].str.partition("selected by ")[2]
-    parts = []
-    for verdict, words in _BESIDE.items():
-        group = names[table["verdict"] == verdict]
-        if len(group):
-            more = f" and {len(group) - _METHODS} more" if len(group) > _METHODS else ""
-            parts.append(f"{words} {len(group)} ({', '.join(group[:_METHODS])}{more})")
-    total = count(len(table), "other method")
-    return f"Of {total} with as many columns, it is {_listed(parts)}."
-
-
-def _listed(parts: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    *first, last = parts
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _how_well(selection: Selection) -> str:
@@ -166,13 +116,29 @@ def _how_sure(selection: Selection) -> str:
         verdict = "not better than chance"
     if math.isnan(selection.p_value):
         return verdict
-    verdict += f", p = {selection.p_value:.2g}"
+    p_value = selection.p_value
+    verdict += f", p = {p_value:.2g}" if p_value >= _LEAST_P else f", p < {_LEAST_P:g}"
     frequency = selection.table.loc[selection.table["selected"] == 1, "frequency"]
     halves = selection.facts["halves"]
-    if not len(frequency) or frequency.isna().any() or not halves:
+    if not len(frequency) or frequency.isna().any() or halves < LEAST_HALVES:
         return verdict
     stable = int((frequency >= STABLE).sum())
     return (
         f"{verdict}; {stable} of {count(len(frequency), 'column')} selected again on at least "
         f"{100 * STABLE:.0f} % of {halves} halves of the rows"
     )
+
+
+def _leaks_left_out(selection: Selection) -> str:
+    """The likely leaks that took no part, and the score with them."""
+    columns = set(map(str, selection.table["column"]))
+    leaks = [note.column for note in selection.notes if note.kind == "leak"]
+    leaks = [name_of(name) for name in leaks if name not in columns]
+    if not leaks:
+        return ""
+    text = f"{', '.join(leaks)} ({'a likely leak' if len(leaks) == 1 else 'likely leaks'})"
+    if selection.with_leaks is None:
+        return text
+    metric = metric_named(selection.metric, selection.task)
+    them = "it" if len(leaks) == 1 else "them"
+    return f"{text}; with {them} {metric.short} {metric.show(selection.with_leaks.score)}"

@@ -17,6 +17,7 @@ from test_report_page import selection, with_everything
 
 import fsjax
 from fsjax.auto import summary
+from fsjax.auto.comparison_sentences import Compared, comparison_sentences
 from fsjax.auto.discoveries import NETWORK
 from fsjax.auto.method_names import in_words, selected_by, title
 from fsjax.auto.notes import LEVELS, Note, by_level
@@ -24,9 +25,11 @@ from fsjax.auto.pictures import plot_curves
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.report import page
 from fsjax.auto.rule import CONSENSUS
+from fsjax.auto.scoring import metric_named
 from fsjax.auto.selection import Selection
 from fsjax.auto.statements import left_out
 from fsjax.methods import METHODS
+from fsjax.report.wording import shorten_all
 
 DAY = datetime.date(2026, 11, 23)
 
@@ -83,9 +86,9 @@ def test_many_names_and_long_names_are_counted():
 
 def test_the_order_of_the_first_lines():
     result = with_everything(notes=NOTES)
-    starts = [line.partition(":")[0] for line in str(result).splitlines()[:8]]
+    starts = [line.partition(":")[0] for line in str(result).splitlines()[:9]]
     assert starts == [
-        "Keep", "30 columns are enough.", "How well", "How sure", "Cost", "check", "check", "check",
+        "Keep", "30 columns are enough.", "How well", "How sure", "Cost", "Left out", *["check"] * 3,
     ]  # fmt: skip
     text = str(result)
     places = [
@@ -125,6 +128,35 @@ def test_representations_are_short():
     assert "Keep: <strong>" in html and "<style" not in html and len(html) < 6000
 
 
+def test_likely_leaks_that_are_left_out_are_named():
+    leak = Note("billed", "leak", "separates the classes by itself: a likely leak")
+    result = with_everything(notes=(leak,), with_leaks=selection(1, 201, score=99.5))
+    line = "Left out: billed (a likely leak); with it accuracy 99.5 %"
+    assert line in str(result).splitlines()[:6]
+    assert "With the likely leaks, Keep: =cmd|" in str(result)
+    assert line.partition(": ")[2] in visible(page(result, None, DAY))
+    alone = with_everything(notes=(leak, leak._replace(column="paid")))
+    assert "Left out: billed, paid (likely leaks)\n" in str(alone)
+    taking_part = with_everything(notes=(leak._replace(column="column 2"),))
+    assert "Left out" not in str(taking_part)
+
+
+def test_small_p_values_are_not_zero():
+    assert "p < 0.0001" in str(selection(p_value=0.0)) and "p = 0.003" in str(
+        selection(p_value=3e-3)
+    )
+
+
+def test_shortened_names_stay_different():
+    names = [f"laboratory measurement number {i} at admission (mmol/l)" for i in range(12)]
+    short = shorten_all(names, 32)
+    assert len(set(short)) == 12 and max(map(len, short)) <= 32
+    assert "number 7 at" in short[7] and shorten_all(["a", 3, ("b", 1)]) == ["a", "3", "('b', 1)"]
+    both = ["x" * 60 + end for end in "ab"] + [start + "x" * 60 for start in "cd"]
+    assert len(set(shorten_all(both, 20))) == 4
+    assert len(shorten_all(["x" * 60, "x" * 60], 20)[0]) == 17
+
+
 def test_comparisons_are_two_sentences():
     rows = [("all 200 columns", "no difference shown"), ("30 columns drawn at random", "better")]
     rows += [(f"30 columns selected by {in_words(name)}", "better") for name in list(SIMPLE)[1:6]]
@@ -137,12 +169,14 @@ def test_comparisons_are_two_sentences():
         columns=["what", "against", "difference", "low", "high", "verdict"],
     )
     result = with_everything(comparisons=table)
-    first, second = summary.comparison_sentences(result)
+    metric = metric_named("accuracy", "classification")
+    compared = [Compared(against, 1.0, -1.0, 2.0, verdict) for against, verdict in rows]
+    first, second = comparison_sentences(compared, metric)
     assert first.startswith("The selection is not shown to differ from all 200 columns (+1.0, 95 %")
     assert "and better than 30 columns drawn at random (" in first
     assert second.startswith("Of 7 other methods with as many columns, it is better than 5 (the ")
     assert "and 2 more), worse than 1 (a) and as good as 1 (Deep Lasso)." in second
-    assert summary.comparison_sentences(with_everything(comparisons=table[:0])) == []
+    assert comparison_sentences([compared[0]._replace(low=-np.inf)], metric) == []
     text = page(result, None, DAY)
     assert "<summary>9 comparisons with intervals</summary>" in text and first in text
 
