@@ -8,11 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from fsjax.auto.chance import LEAST, LEVEL, UNDECIDED, Verdict
+from fsjax.auto.comparison_sentences import Compared, comparison_sentences
 from fsjax.auto.compete import ALL, NO_TIME, Contest
-from fsjax.auto.differences import ALIKE, BETTER, WORSE, Difference
-from fsjax.auto.rule import CONSENSUS, Choice
+from fsjax.auto.differences import Difference
+from fsjax.auto.method_names import selected_by, title
+from fsjax.auto.notes import Note
+from fsjax.auto.rule import Choice
 from fsjax.auto.scoring import Metric
 from fsjax.auto.stability import Decoys, Frequencies
+from fsjax.tables.checks import name_some
 
 #: Selection frequency from which a column counts as stable.
 STABLE = 0.8
@@ -21,22 +25,10 @@ STABLE = 0.8
 LIKELY = 0.2
 
 #: With fewer halves of the rows than this, nothing is said about stability.
-_LEAST_HALVES = 6
+LEAST_HALVES = 6
 
-#: Comparisons and other methods that get a sentence; the report has all of them.
-_COMPARED = 4
-
-#: Names of selectors in sentences; other methods have their own.
-_SELECTORS: Mapping[str, str] = {
-    "univariate": "the univariate filter",
-    "l1": "the Lasso path",
-    "rfe": "recursive feature elimination",
-    "mrmr": "mRMR",
-    "forward": "forward selection",
-    "forest": "forest importance",
-    "shadow": "Boruta's shadow test",
-    CONSENSUS: "the consensus of simple methods",
-}
+#: Most other methods in the sentence on the number of columns that they need.
+_OTHERS = 4
 
 
 class Comparison(NamedTuple):
@@ -96,16 +88,15 @@ def sentences(findings: Findings, contest: Contest, fdr: float | None) -> list[s
         f"Better than chance: {findings.verdict.words}.",
         _scores(findings, choice, metric, contest.judge.words),
         *_certainty(findings, choice),
-        *_compared(findings.comparisons, metric),
+        *comparison_sentences(
+            [
+                Compared(row.against, *row.difference[:3], row.verdict)
+                for row in findings.comparisons
+            ],
+            metric,
+        ),
         *_alternatives(findings.enough, choice, units),
     ]
-
-
-def selected_by(method: str) -> str:
-    """What the columns that a method selects are called in a sentence."""
-    if method == "random":
-        return "drawn at random"
-    return f"selected by {_SELECTORS.get(method, method)}"
 
 
 def columns(number: int) -> str:
@@ -113,13 +104,30 @@ def columns(number: int) -> str:
     return "1 column" if number == 1 else f"{number:,} columns"
 
 
-def left_out(reasons: Mapping[str, str]) -> list[str]:
+def leaks_left_out(names: Sequence[str], score: str | None, metric: str) -> str:
+    """Which columns are left out as likely leaks, and the score with them, if it is known."""
+    one = len(names) == 1
+    with_them = "" if score is None else f"; with {'it' if one else 'them'} the {metric} is {score}"
+    return (
+        f"{name_some(names)} {'gives' if one else 'give'} the target away and "
+        f"{'is' if one else 'are'} left out as {'a likely leak' if one else 'likely leaks'}"
+        f"{with_them}."
+    )
+
+
+def left_out(reasons: Mapping[str, str]) -> list[Note]:
     """Which methods did not take part, and why."""
     late = [name for name, reason in reasons.items() if reason.startswith(NO_TIME)]
-    lines = []
+    notes = [
+        Note("(methods)", "failed", f"{title(name)} {reason}")
+        for name, reason in reasons.items()
+        if name not in late
+    ]
     if late:
-        lines.append(f"Not tried for lack of time: {', '.join(late)}; nothing is said about them.")
-    return lines + [f"{name} {reason}." for name, reason in reasons.items() if name not in late]
+        names = ", ".join(map(title, late))
+        text = f"not tried for lack of time: {names}; nothing is said about them"
+        notes.append(Note("(methods)", "time", text))
+    return notes
 
 
 def _nothing_found(findings: Findings, metric: Metric) -> list[str]:
@@ -208,28 +216,6 @@ def _scores(findings: Findings, choice: Choice, metric: Metric, judge: str) -> s
     )
 
 
-def _compared(comparisons: Sequence[Comparison], metric: Metric) -> list[str]:
-    """A sentence with its interval for all columns, random ones, and the closest methods."""
-    lines = []
-    for against, difference, verdict in comparisons[:_COMPARED]:
-        if not np.isfinite(difference.low):
-            continue
-        sentence = {
-            BETTER: f"The selection predicts better than {against}",
-            WORSE: f"The selection predicts worse than {against}",
-            ALIKE: f"The selection predicts as well as {against}",
-        }.get(verdict, f"No difference from {against} is shown")
-        low, mean, high = (
-            metric.number(value, sign=True)
-            for value in (difference.low, difference.mean, difference.high)
-        )
-        lines.append(
-            f"{sentence}: difference {mean} (95 % interval {low} to {high}, {difference.folds} "
-            "folds)."
-        )
-    return lines
-
-
 def _certainty(findings: Findings, choice: Choice) -> list[str]:
     """How sure single columns are, beside the statement that together they are enough."""
     chosen, number = findings.chosen, len(findings.chosen)
@@ -237,7 +223,7 @@ def _certainty(findings: Findings, choice: Choice) -> list[str]:
         return []
     facts, unsure = [], False
     halves = findings.stability.halves
-    if halves >= _LEAST_HALVES:
+    if halves >= LEAST_HALVES:
         stable = int((findings.stability.frequency[chosen] >= STABLE).sum())
         unsure |= stable < number / 2
         facts.append(
@@ -282,8 +268,8 @@ def _alternatives(enough: Mapping[str, int], choice: Choice, units: int) -> list
         if name not in (choice.method, ALL, "random") and choice.method != ALL
     }
     if others:
-        fewest = sorted(others, key=others.__getitem__)[:_COMPARED]
-        numbers = ", ".join(f"{name} {others[name]}" for name in fewest)
+        fewest = sorted(others, key=others.__getitem__)[:_OTHERS]
+        numbers = ", ".join(f"{title(name)} {others[name]}" for name in fewest)
         lines.append(
             f"Columns that other methods need to come as close to the best score: {numbers}."
         )
