@@ -12,7 +12,7 @@ import numpy as np
 from fsjax.auto import library, network_contenders
 from fsjax.auto.budget import Clock, Pace, rounded
 from fsjax.auto.folds import parts
-from fsjax.auto.judge import judged
+from fsjax.auto.judge import Judged, judged
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.progress_file import Ledger, json_number
 from fsjax.auto.rankers import MEMBERS, SIMPLE, Ranking, consensus, expected_seconds, rank_units
@@ -22,8 +22,11 @@ from fsjax.auto.rule import CONSENSUS, Scores, levelled_means, paired_error
 #: Name of the selection of all columns among the methods.
 ALL = "all"
 
+#: Name of the selection of random columns among the methods.
+RANDOM = "random"
+
 #: Methods with which every result is compared. They run first; without them there are no scores.
-NEEDED = (ALL, "random", "univariate")
+NEEDED = (ALL, RANDOM, "univariate")
 
 #: Beginning of the reason in :attr:`Contest.left_out` if there was no time for a method.
 NO_TIME = "was not tried"
@@ -75,7 +78,7 @@ class Contest:
         self.left_out: dict[str, str] = {}
         self._pace = Pace()
         self._prepared: dict[FoldKey, tuple[Part, Part]] = {}
-        self._judged: dict[tuple[FoldKey, bytes], float] = {}
+        self._judged: dict[tuple[FoldKey, bytes], Judged] = {}
         self._compiled: set[str] = set()
         self._folds = [
             [(number, place) for place in range(len(folds))]
@@ -307,12 +310,57 @@ class Contest:
         """The score of some units, or None if it is not finite; JSON has no NaN."""
         problem = self.problem
         columns = problem.design.columns_of(units)
-        key = (fold, columns.tobytes())
+        return json_number(self._judged_on(fold, columns).score)
+
+    def _judged_on(self, fold: FoldKey, columns: np.ndarray) -> Judged:
+        problem, key = self.problem, (fold, columns.tobytes())
         if key not in self._judged:
             self._judged[key] = judged(
                 self.judge, problem.metric, problem.task, *self._parts(fold), columns
             )
-        return json_number(self._judged[key])
+        return self._judged[key]
+
+    def row_scores(self, name: str, fold: FoldKey, size: int) -> np.ndarray | None:
+        """Scores ``(n,)`` of the test rows of a fold, by a method with ``size`` units.
+
+        ``None`` if the method did not run there, the metric has no scores of rows, or a resumed run
+        has no time to predict them again.
+        """
+        piece = self._pieces.get((name, fold))
+        if name == ALL:
+            units = np.arange(self.problem.design.num_units)
+        elif piece is None or len(piece["order"]) < size:
+            return None
+        else:
+            units = np.array(piece["order"][:size], int)
+        return self._row_scores_of(fold, units)
+
+    def random_row_scores(self, fold: FoldKey, size: int, draws: int) -> np.ndarray | None:
+        """The mean of :meth:`row_scores` over random units: those that ran, and further draws.
+
+        Args:
+          draws: number of further draws, as far as there is time.
+        """
+        first = self.row_scores(RANDOM, fold, size)
+        if first is None:
+            return None
+        scores = [first]
+        for draw in range(draws):
+            rng = np.random.default_rng((self.problem.seed, *fold, 31, draw))
+            units = rng.permutation(self.problem.design.num_units)
+            units = np.fromiter(dict.fromkeys([*self.problem.keep, *units]), int)[:size]
+            drawn = self._row_scores_of(fold, units)
+            if drawn is None:
+                break
+            scores.append(drawn)
+        return np.mean(scores, axis=0)
+
+    def _row_scores_of(self, fold: FoldKey, units: np.ndarray) -> np.ndarray | None:
+        columns = self.problem.design.columns_of(units)
+        known = (fold, columns.tobytes()) in self._judged
+        if not known and self.clock.left() <= 2 * self._judging() / len(self.problem.sizes):
+            return None
+        return self._judged_on(fold, columns).rows
 
     def _parts(self, fold: FoldKey) -> tuple[Part, Part]:
         """The prepared training and test rows of a fold; the latest ones are kept in memory."""
@@ -367,7 +415,7 @@ class Contest:
     def _still_in(self) -> Sequence[str]:
         """The methods that may still win, and take part in later rounds."""
         scores: Scores = self.scores()
-        allowed = {key: values for key, values in scores.items() if key[0] != "random"}
+        allowed = {key: values for key, values in scores.items() if key[0] != RANDOM}
         if not allowed:
             return ()
         means = levelled_means(allowed)

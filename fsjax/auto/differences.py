@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,14 +23,16 @@ class Difference(NamedTuple):
 
     Attributes:
       mean: of the first minus the second, in units of the metric.
-      low, high: its 95 % confidence interval; infinite with fewer than two folds.
-      folds: number of folds on which both ran.
+      low, high: its 95 % confidence interval; infinite with fewer than two pairs.
+      pairs: number of folds, or of rows or groups of rows, that both scored.
+      unit: what the pairs are, in the plural.
     """
 
     mean: float
     low: float
     high: float
-    folds: int
+    pairs: int
+    unit: str = "folds"
 
     def verdict(self, margin: float) -> str:
         """What the interval shows about the first score: one of the four constants of this module.
@@ -78,6 +81,63 @@ def difference(first: np.ndarray, second: np.ndarray, share: float) -> Differenc
     """The paired difference of two series of scores ``(F,)`` over the same folds."""
     both = first - second
     return Difference(*interval(both, share), int((~np.isnan(both)).sum()))
+
+
+class FoldGains(NamedTuple):
+    """By how much the test rows of a fold score more with one prediction than with another.
+
+    Attributes:
+      rows: ``(n,)`` numbers of the rows.
+      gains: ``(n,)`` differences, in units of the metric.
+    """
+
+    rows: np.ndarray
+    gains: np.ndarray
+
+
+def mean_difference(folds: Sequence[FoldGains], clusters: np.ndarray, unit: str) -> Difference:
+    """The mean difference of two scores, from those of rows, and its confidence interval.
+
+    A cross-validated score varies as the mean of its rows (Bayle et al. 2020), or of clusters of
+    dependent rows. By how much the means of folds vary beyond that is the variance between training
+    sets.
+
+    Args:
+      folds: of one or several rounds of cross-validation.
+      clusters: ``(N,)`` numbers of the clusters of all rows.
+      unit: what clusters are, in the plural.
+    """
+    total, times = np.zeros(len(clusters)), np.zeros(len(clusters))
+    for rows, gains in folds:
+        total[rows] += gains
+        times[rows] += 1
+    known = times > 0
+    gain_of_rows = total[known] / times[known]
+    mean = float(gain_of_rows.mean())
+    variance, count = _variance_of_mean(gain_of_rows, clusters[known])
+    if count < 2:
+        return Difference(mean, -np.inf, np.inf, count, unit)
+    between = np.var([gains.mean() for _, gains in folds], ddof=1) if len(folds) > 1 else 0.0
+    within = np.mean([_variance_of_mean(gains, clusters[rows])[0] for rows, gains in folds])
+    training = max(between - within, 0.0)
+    error = np.sqrt(variance + training / len(folds))
+    reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, count - 1) * error)
+    return Difference(mean, mean - reach, mean + reach, count, unit)
+
+
+def wider(first: Difference, second: Difference) -> Difference:
+    """The first difference, with an interval that contains those of both."""
+    return first._replace(low=min(first.low, second.low), high=max(first.high, second.high))
+
+
+def _variance_of_mean(values: np.ndarray, clusters: np.ndarray) -> tuple[float, int]:
+    """Variance of the mean of ``(n,)`` values, independent by cluster, and number of clusters."""
+    _, numbers = np.unique(clusters, return_inverse=True)
+    sums = np.bincount(numbers, weights=values - values.mean())
+    count = len(sums)
+    if count < 2:
+        return 0.0, count
+    return float(count / (count - 1) * np.square(sums).sum() / len(values) ** 2), count
 
 
 def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:

@@ -70,6 +70,19 @@ class Judge(NamedTuple):
     most_rows: float = np.inf
 
 
+class Judged(NamedTuple):
+    """The predictions of a judge, scored.
+
+    Attributes:
+      score: larger is better; NaN if it is not defined.
+      rows: ``(n,)`` scores of the test rows, see :mod:`fsjax.auto.row_scores`; ``None`` if the
+        metric has none.
+    """
+
+    score: float
+    rows: np.ndarray | None
+
+
 class Tried(NamedTuple):
     """Result of one judge in the inner validation.
 
@@ -168,7 +181,7 @@ def choose_judge(
         for train, test, columns in splits if len(candidates) > 1 else splits[:1]:
             start = time.monotonic()
             try:
-                scores.append(judged(judge, metric, task, train, test, columns))
+                scores.append(judged(judge, metric, task, train, test, columns).score)
             except (ValueError, np.linalg.LinAlgError):
                 if len(candidates) == 1:
                     raise
@@ -186,12 +199,13 @@ def choose_judge(
 
 def judged(
     judge: Judge, metric: Metric, task: str, train: Part, test: Part, columns: np.ndarray
-) -> float:
-    """The score of a judge that sees only some of the columns."""
+) -> Judged:
+    """The scores of a judge that sees only some of the columns."""
     model, X = fitted(judge, task, train, test, columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return float(metric.score(model, X, test.y))
+        rows = None if metric.rows is None else metric.rows(model, X, test.y)
+        return Judged(float(metric.score(model, X, test.y)), rows)
 
 
 def fitted(

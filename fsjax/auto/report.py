@@ -223,9 +223,18 @@ def _comparisons(selection: Selection, comparisons: pd.DataFrame) -> str:
     compared = comparisons[list(Compared._fields)].itertuples(index=False)
     sentences = " ".join(comparison_sentences([Compared(*row) for row in compared], metric))
     head = ["the selection minus", "it is", f"difference of {metric.short}", "95 % interval"]
-    table = rows_table(head, rows, wraps=True) + "<p>Paired over the same folds.</p>"
+    table = rows_table(head, rows, wraps=True) + _pairs(comparisons)
     what = count(len(rows), "comparison")
     return f"<p>{html.escape(sentences)}</p>" + folded(f"{what} with intervals", table, "pairs")
+
+
+def _pairs(comparisons: pd.DataFrame) -> str:
+    """Over what the comparisons are paired."""
+    pairs = ", or ".join(comparisons["pairs"].unique())
+    return (
+        f"<p>Paired over {html.escape(pairs)}, predicted under cross-validation; method and number "
+        "of columns are chosen without the rows that are predicted.</p>"
+    )
 
 
 def _methods(selection: Selection) -> str:

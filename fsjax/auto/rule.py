@@ -164,14 +164,26 @@ def honest_scores(scores: Scores, folds: int, margin: float = np.inf) -> np.ndar
     first = {key: values[:folds] for key, values in scores.items()}
     first = {key: values for key, values in first.items() if not np.isnan(values).any()} or first
     honest = np.full(folds, np.nan)
-    for fold in range(folds):
-        others = {key: np.delete(values, fold) for key, values in first.items()}
-        others = {key: values for key, values in others.items() if not np.isnan(values).all()}
-        if not others:
-            continue
-        choice = choose(others, folds, margin=margin)
-        honest[fold] = first[choice.method, choice.size][fold]
+    for fold, key in nested_choices(first, folds, margin).items():
+        honest[fold] = first[key][fold]
     return honest
+
+
+def nested_choices(scores: Scores, folds: int, margin: float = np.inf) -> dict[int, Key]:
+    """For each fold of a round what the rule chooses from its other folds, if they ran.
+
+    Args:
+      scores: by method and number of columns, over the folds of one round.
+      folds, margin: as for :func:`choose`.
+    """
+    choices: dict[int, Key] = {}
+    for fold in range(folds):
+        others = {key: np.delete(values, fold) for key, values in scores.items()}
+        others = {key: values for key, values in others.items() if not np.isnan(values).all()}
+        if others:
+            choice = choose(others, folds, margin=margin)
+            choices[fold] = choice.method, choice.size
+    return choices
 
 
 def enough(scores: Scores, choice: Choice, folds: int, margin: float = np.inf) -> dict[str, int]:

@@ -11,6 +11,7 @@ from scipy.stats import rankdata
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import get_scorer, get_scorer_names, r2_score
 
+from fsjax.auto import row_scores
 from fsjax.errors import ConfigError, nearest
 from fsjax.evaluation import concordance_index
 from fsjax.metrics.by_task import d2_poisson
@@ -38,6 +39,8 @@ class Metric(NamedTuple):
       score: larger is better; in percent if the label says so.
       chance: from training and test targets to the score without any column.
       bounds: smallest and largest possible score.
+      rows: like ``score``, but the scores ``(n,)`` of single rows, whose mean it is; ``None`` if
+        there are none.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Metric(NamedTuple):
     score: Scorer
     chance: Callable[[np.ndarray, np.ndarray], float]
     bounds: tuple[float, float] = (-np.inf, np.inf)
+    rows: Callable[[Any, Any, np.ndarray], np.ndarray] | None = None
 
     @property
     def in_percent(self) -> bool:
@@ -116,18 +120,19 @@ METRICS: Final = {
     metric.name: metric
     for metric in (
         Metric("accuracy", "accuracy in percent", "accuracy", 1, _accuracy, _majority,
-               (0.0, 100.0)),
+               (0.0, 100.0), row_scores.accuracy_of_rows),
         Metric("auc", "area under the ROC curve", "AUC", 3, _auc, lambda train, test: 0.5,
-               (0.0, 1.0)),
+               (0.0, 1.0), row_scores.auc_of_rows),
         Metric("label_accuracy", "accuracy of labels in percent", "accuracy of labels", 1,
-               _accuracy, _commonest, (0.0, 100.0)),
-        Metric("r2", "R2", "R2", 3, _r2, _r2_of_mean, (-np.inf, 1.0)),
+               _accuracy, _commonest, (0.0, 100.0), row_scores.accuracy_of_rows),
+        Metric("r2", "R2", "R2", 3, _r2, _r2_of_mean, (-np.inf, 1.0), row_scores.r2_of_rows),
         Metric(RANKED, "R2 of the ranks (as normal scores)", "R2 of the ranks", 3, _r2, _r2_of_mean,
-               (-np.inf, 1.0)),
+               (-np.inf, 1.0), row_scores.r2_of_rows),
         Metric("d2", "D2 (Poisson)", "D2", 3, _d2,
-               lambda train, test: d2_poisson(test, _mean(train, test)), (-np.inf, 1.0)),
+               lambda train, test: d2_poisson(test, _mean(train, test)), (-np.inf, 1.0),
+               row_scores.d2_of_rows),
         Metric("concordance_index", "concordance index", "concordance index", 3, _concordance,
-               lambda train, test: 0.5, (0.0, 1.0)),
+               lambda train, test: 0.5, (0.0, 1.0), row_scores.concordance_of_rows),
     )
 }  # fmt: skip
 

@@ -83,7 +83,8 @@ class Selection:
       score_interval: 95 % confidence interval of ``score``, in its unit.
       judge: the model that predicts from the columns, in words.
       comparisons: a row for each paired comparison: ``what``, ``against``, ``difference`` of their
-        scores, its 95 % interval ``low`` to ``high``, and ``verdict`` in words.
+        scores, its 95 % interval ``low`` to ``high``, ``verdict`` in words, and over what it is
+        paired (``pairs``).
       confusion: counts of out-of-fold predictions, a row for each true class and a column for each
         predicted class.
       effects: result of :func:`fsjax.auto.effects.effects` for the columns.

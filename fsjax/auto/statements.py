@@ -9,8 +9,8 @@ import numpy as np
 
 from fsjax.auto.chance import LEAST, LEVEL, UNDECIDED, Verdict
 from fsjax.auto.comparison_sentences import Compared, comparison_sentences
+from fsjax.auto.comparisons import Comparison
 from fsjax.auto.compete import ALL, NO_TIME, Contest
-from fsjax.auto.differences import Difference
 from fsjax.auto.method_names import selected_by, title
 from fsjax.auto.notes import Note
 from fsjax.auto.rule import Choice
@@ -29,20 +29,6 @@ LEAST_HALVES = 6
 
 #: Most other methods in the sentence on the number of columns that they need.
 _OTHERS = 4
-
-
-class Comparison(NamedTuple):
-    """A paired comparison of the selection with something else.
-
-    Attributes:
-      against: what it is compared with, in words.
-      difference: of the scores over the same folds.
-      verdict: what its interval says about the selection.
-    """
-
-    against: str
-    difference: Difference
-    verdict: str
 
 
 class Findings(NamedTuple):

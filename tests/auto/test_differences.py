@@ -40,7 +40,7 @@ def test_differences_are_paired():
     hard = np.array([-20.0, 20.0, -20.0, 20.0, 0.0])
     paired = difference(81.0 + hard, 80.0 + hard, 0.25)
     assert (paired.low, paired.mean, paired.high) == pytest.approx((1.0, 1.0, 1.0))
-    assert paired.folds == 5
+    assert (paired.pairs, paired.unit) == (5, "folds")
 
 
 def test_above_chance():

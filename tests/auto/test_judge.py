@@ -60,7 +60,7 @@ def test_all_columns_of_diabetes_are_judged_as_a_linear_model_would():
     for train, test in KFold(5, shuffle=True, random_state=0).split(X):
         sides = Part(X[train], y[train]), Part(X[test], y[test])
         scores.append(
-            max(judged(judge, METRICS["r2"], "regression", *sides, np.arange(10))
+            max(judged(judge, METRICS["r2"], "regression", *sides, np.arange(10)).score
                 for judge in judges_of("regression"))
         )  # fmt: skip
         plain.append(LinearRegression().fit(X[train], y[train]).score(X[test], y[test]))
@@ -76,7 +76,7 @@ def test_wide_tables_are_judged_as_they_are():
     ours = judged(judges_of("classification")[0], METRICS["accuracy"], "classification", train,
                   test, columns)  # fmt: skip
     plain = LogisticRegression(tol=1e-8, max_iter=1000).fit(train.X, train.y)
-    assert ours == pytest.approx(100 * plain.score(test.X, test.y), abs=2.6)
+    assert ours.score == pytest.approx(100 * plain.score(test.X, test.y), abs=2.6)
 
 
 def test_a_judge_and_a_metric_of_ones_own():
@@ -90,7 +90,7 @@ def test_a_judge_and_a_metric_of_ones_own():
         requested_judge(forest, "classification"), metric, "classification", train, test, columns
     )
     predictions = forest.fit(train.X, train.y).predict(test.X)
-    assert ours == pytest.approx(balanced_accuracy_score(test.y, predictions))
+    assert ours.score == pytest.approx(balanced_accuracy_score(test.y, predictions))
     assert metric.chance(train.y, test.y) == 0.5
     assert metric_named("balanced_accuracy", "classification").show(0.51234) == "0.512"
     assert requested_judge("linear", "counts").words == "Poisson regression"
@@ -160,4 +160,4 @@ def test_more_columns_than_rows_in_a_cox_regression():
     risk = CoxRegression(1.0).fit(train.X, train.y).predict(test.X)
     ours = judged(judges_of("survival")[0], METRICS["concordance_index"], "survival", train, test,
                   np.arange(90))  # fmt: skip
-    assert ours == pytest.approx(concordance_index(test.y[:, 0], test.y[:, 1], risk))
+    assert ours.score == pytest.approx(concordance_index(test.y[:, 0], test.y[:, 1], risk))

@@ -219,7 +219,7 @@ def test_scores_are_those_of_dense_columns():
     for model in judge.judges_of("classification"):
         expected = judge.judged(model, metric, "classification", train, test, some)
         sparse_score = judge.judged(model, metric, "classification", compared, own_test, some)
-        assert sparse_score == pytest.approx(expected, abs=1e-6)
+        assert sparse_score.score == pytest.approx(expected.score, abs=1e-6)
 
 
 def test_a_path_ends_where_too_many_take_part(monkeypatch):
@@ -254,7 +254,7 @@ def test_all_of_many_columns_have_a_linear_model(metric, monkeypatch):
     train, test = Part(compared[0], y[:200]), Part(compared[1], y[200:])
     kind = METRICS[metric]
     slowest = judge.judges_of(task)[-1]
-    score = judge.judged(slowest, kind, task, train, test, np.arange(40))
+    score = judge.judged(slowest, kind, task, train, test, np.arange(40)).score
     chance = kind.chance(train.y, test.y)
     assert score > chance + (25 if "accuracy" in metric else 0.02 if metric == "d2" else 0.3)
 
