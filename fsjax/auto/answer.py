@@ -23,6 +23,7 @@ from fsjax.auto.notes import LEFT_OUT, Note
 from fsjax.auto.problem import Problem
 from fsjax.auto.rankers import Ranking
 from fsjax.auto.rule import Choice, Scores
+from fsjax.auto.scoring import Metric
 from fsjax.auto.selection import EFFECTS, Selection
 from fsjax.auto.stability import (
     MOST_PAIRS,
@@ -127,7 +128,7 @@ def answer(request: Request, contest: Contest, chance: Chance) -> Selection:
         undecided=decision.undecided,
         score=score,
         score_interval=(low, high) if np.isfinite([low, high]).all() else None,
-        score_at_choice=ranked_by.mean,
+        score_at_choice=problem.metric.within_bounds(ranked_by.mean),
         score_all_columns=findings.all_columns,
         score_chance=findings.no_columns,
         metric=problem.metric.name,
@@ -140,7 +141,7 @@ def answer(request: Request, contest: Contest, chance: Chance) -> Selection:
         finished=choice is not None and not clock.stopped and not contest.left_out,
         stopped=clock.stopped,
         table=_with_labels(table, request),
-        curves=curve_rows(scores, problem.folds),
+        curves=curve_rows(scores, problem.folds, problem.metric),
         decoy_scores=(decoys.scores, decoys.decoys) if decoys.sets else None,
         statements=tuple(statements.sentences(findings, contest, request.fdr)),
         notes=(*request.notes, *_run_notes(request, contest)),
@@ -290,7 +291,7 @@ def _facts(
         "methods_left_out": dict(contest.left_out),
         "best_method": choice.best_method,
         "best_num_features": choice.best_size,
-        "best_score": choice.best,
+        "best_score": problem.metric.within_bounds(choice.best),
         "standard_error": choice.error,
         "kept": [_label(request, design.units[unit]) for unit in problem.keep],
         "nonzeros": nonzeros(design.X),
@@ -404,14 +405,14 @@ def _replacements(design: Design, unit: int, likeness: np.ndarray) -> str:
     return ", ".join(named[:5])
 
 
-def curve_rows(scores: Scores, folds: int) -> pd.DataFrame:
+def curve_rows(scores: Scores, folds: int, metric: Metric) -> pd.DataFrame:
     """``curves.csv``: mean score and standard error of each method and number of columns."""
     means = rule.levelled_means(scores) if scores else {}
     rows = [
         {
             "method": name,
             "num_features": size,
-            "mean": means[name, size],
+            "mean": metric.within_bounds(means[name, size]),
             "error": rule.standard_error(values, folds),
             "folds": int((~np.isnan(values)).sum()),
         }

@@ -68,7 +68,7 @@ COLUMN_STYLE: Final = """
 @media (max-width: 64rem) { .columns .alike, .columns .difference { display: none; } }
 @media (max-width: 40rem) {
   .columns { font-size: 0.78rem; } .columns td, .columns th { padding: 0.25rem 0.2rem; }
-  .columns thead th { font-size: 0.7rem; overflow-wrap: anywhere; }
+  .columns thead th { font-size: 0.7rem; }
   .columns .column { max-width: 11em; min-width: 7em; } .columns .direction { min-width: 5.5em; }
   .columns .auc, .columns .correlation, .columns .slope, .columns .curve { display: none; }
 }

@@ -17,6 +17,7 @@ from test_report_page import selection, with_everything
 
 import fsjax
 from fsjax.auto import summary
+from fsjax.auto.answer import curve_rows
 from fsjax.auto.comparison_sentences import Compared, comparison_sentences
 from fsjax.auto.discoveries import NETWORK
 from fsjax.auto.method_names import in_words, selected_by, title
@@ -88,7 +89,8 @@ def test_the_order_of_the_first_lines():
     result = with_everything(notes=NOTES)
     starts = [line.partition(":")[0] for line in str(result).splitlines()[:9]]
     assert starts == [
-        "Keep", "30 columns are enough.", "How well", "How sure", "Cost", "Left out", *["check"] * 3,
+        "Keep", "30 columns are enough.", "How well", "How sure", "Cost", "Left out",
+        *["check"] * 3,
     ]  # fmt: skip
     text = str(result)
     places = [
@@ -139,6 +141,18 @@ def test_likely_leaks_that_are_left_out_are_named():
     assert "Left out: billed, paid (likely leaks)\n" in str(alone)
     taking_part = with_everything(notes=(leak._replace(column="column 2"),))
     assert "Left out" not in str(taking_part)
+
+
+def test_no_score_is_beyond_what_is_possible():
+    # The second method ran on the easier half of the folds.
+    scores = {("a", 1): np.array([90.0, 100.0]), ("b", 1): np.array([np.nan, 100.0])}
+    scores["c", 1] = np.array([80.0, 98.0])
+    metric = metric_named("accuracy", "classification")
+    means = curve_rows(scores, 2, metric).set_index("method")["mean"]
+    assert means["a"] == 95.0 and means["b"] <= 100.0
+    many = {**scores, ("b", 1): np.array([100.0, np.nan])}
+    assert curve_rows(many, 2, metric)["mean"].max() == 100.0
+    assert metric.show(100.2) == "100.0 %" and metric.number(100.2) == "100.2"
 
 
 def test_small_p_values_are_not_zero():
