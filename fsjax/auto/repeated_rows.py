@@ -50,7 +50,7 @@ _MEASUREMENTS, _UNITS = 30, 8
 
 #: A gap between neighbours: ratio of the distances before and after it, and its probability in rows
 #: without clusters. Share of the rows with such a gap from which rows are repeated measurements.
-_GAP, _GAP_CHANCE, _GAP_ROWS = 0.8, 1e-3, 0.2
+_GAP, _GAP_CHANCE, _GAP_ROWS = 0.8, 3e-4, 0.25
 
 #: Share of pairs with the same value up to which a column can show distances.
 _CONTINUOUS = 0.02
@@ -118,7 +118,7 @@ def near_equal_rows(design: Design, rows: np.ndarray, seed: int) -> tuple[np.nda
     """Clusters ``(n,)`` of nearly equal rows, and the number of rows in them; None without any.
 
     A row has repetitions if its first few neighbours are much closer than all further ones: by a
-    gap that has a probability below 0.001 in rows of the same intrinsic dimension without clusters.
+    gap that has a probability below 0.0003 in rows of the same intrinsic dimension without clusters.
 
     Args:
       rows: ``(n,)`` numbers of different rows.
