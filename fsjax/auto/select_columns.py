@@ -29,6 +29,7 @@ from fsjax.auto.plan import plan
 from fsjax.auto.problem import Problem, on_rows, some_rows
 from fsjax.auto.progress_file import Ledger, Section
 from fsjax.auto.rankers import SIMPLE
+from fsjax.auto.repeated_rows import repeated_rows
 from fsjax.auto.rule import CONSENSUS
 from fsjax.auto.scoring import choose_metric
 from fsjax.auto.selection import Selection
@@ -167,7 +168,11 @@ def select(
     with threadpool_limits(1), nullcontext() if folder is None else exclusive(folder):
         ledger = Ledger(folder, _identity(problem, chosen_judge, warnings))
         selection = _without_and_with_leaks(request, chosen_judge, ledger, clock)
-        selection = dataclasses.replace(selection, seconds=round(clock.spent, 2))
+        selection = dataclasses.replace(
+            selection,
+            statements=(*statements.on_equal_rows(all_notes), *selection.statements),
+            seconds=round(clock.spent, 2),
+        )
         if folder is not None:
             selection.save(folder, origin.command)
     clock.clear()
@@ -266,6 +271,13 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
         raise DataError(
             f"one column, {table.units[0]!r}, is left to choose from; give at least two"
         )
+    repeated = repeated_rows(table, target, groups, settings.ordered, settings.seed)
+    first = np.flatnonzero(repeated.kept)
+    groups = None if repeated.groups is None else repeated.groups[first]
+    common, target, classes, rare_now = _common_rows(target[first], task, classes, groups)
+    if len(common) < len(repeated.kept):
+        table = dataclasses.replace(table, X=table.X[first[common]])
+        groups = None if groups is None else groups[common]
     numbers = {name: number for number, name in enumerate(table.units)}
     if len(keep) >= table.num_units:
         raise ConfigError("keep names all columns; leave at least one to choose")
@@ -282,7 +294,7 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
         keep=tuple(numbers[name] for name in keep),
         costs=None if settings.costs is None else _costs(settings.costs, table, X),
     )
-    return problem, classes, (*notes, *rare, *table.notes)
+    return problem, classes, (*repeated.notes, *notes, *rare, *rare_now, *table.notes)
 
 
 def _frame(X: Any) -> pd.DataFrame:

@@ -104,6 +104,12 @@ def columns(number: int) -> str:
     return "1 column" if number == 1 else f"{number:,} columns"
 
 
+def on_equal_rows(notes: Sequence[Note]) -> list[str]:
+    """The numbers of equal and nearly equal rows, which come before any result."""
+    texts = [note.text for note in notes if note.kind == "equal rows"]
+    return [f"{text[0].upper()}{text[1:]}." for text in texts]
+
+
 def leaks_left_out(names: Sequence[str], score: str | None, metric: str) -> str:
     """Which columns are left out as likely leaks, and the score with them, if it is known."""
     one = len(names) == 1
