@@ -72,6 +72,12 @@ def keep_line(selection: Selection) -> str:
     return "Keep: " + ": ".join(part for part in (number, named) if part)
 
 
+def sentences(selection: Selection) -> list[str]:
+    """The statements that no note says as well; the first is the verdict."""
+    notes = {note.text for note in selection.notes}
+    return [text for text in selection.statements if text.removesuffix(".") not in notes]
+
+
 def lines(selection: Selection) -> list[Line]:
     """How well the selection predicts, how sure that is, costs, and which leaks are left out."""
     shown = [Line("How well", _how_well(selection)), Line("How sure", _how_sure(selection))]

@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fsjax.auto import Selection, select
+from fsjax.auto.summary import sentences
 from fsjax.errors import DataError
 from fsjax.estimators.base import importances
 from fsjax.tables.columns import default_names
@@ -123,10 +124,8 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         self.support_ = np.zeros(columns, bool)
         self.support_[[place[label] for label in self.selection_.columns]] = True
         if not self.support_.any():
-            warnings.warn(
-                f"no column is selected, so all are kept: {self.selection_.statements[0]}",
-                stacklevel=2,
-            )
+            verdict = sentences(self.selection_)[0]
+            warnings.warn(f"no column is selected, so all are kept: {verdict}", stacklevel=2)
             self.support_[:] = True
         self.n_features_ = int(self.support_.sum())
         return self

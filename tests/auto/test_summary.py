@@ -114,6 +114,17 @@ def test_nothing_and_undecided_say_so_in_the_same_place():
         assert sure.startswith(f"How sure: {words}") and sure.endswith("p = 0.4")
 
 
+def test_the_verdict_comes_before_what_a_note_says_as_well():
+    note = Note("(rows)", "equal rows", "225 of the 300 rows are equal to an earlier one")
+    result = dataclasses.replace(
+        with_columns([]), statements=(f"{note.text}.", "Nothing was found."), notes=(note,)
+    )
+    assert str(result).splitlines()[1] == "Nothing was found."
+    assert str(result).count(note.text) == 1 and f"check: rows: {note.text}" in str(result)
+    text = visible(page(result, None, DAY))
+    assert text.index("Nothing was found.") < text.index(note.text) < text.index("Score by")
+
+
 def test_what_was_not_measured_is_not_said():
     unknown = dataclasses.replace(
         selection(), score=np.nan, score_all_columns=np.nan, p_value=np.nan
