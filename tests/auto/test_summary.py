@@ -1,6 +1,7 @@
 """The first lines of a selection, the labels of its columns, and its notes.
 
-Covers ``fsjax.auto.summary``, ``fsjax.auto.notes``, ``fsjax.auto.method_names``.
+Covers ``fsjax.auto.summary``, ``fsjax.auto.notes``, ``fsjax.auto.method_names``,
+``fsjax.auto.comparison_sentences``.
 """
 
 import dataclasses
@@ -19,6 +20,7 @@ import fsjax
 from fsjax.auto import summary
 from fsjax.auto.answer import curve_rows
 from fsjax.auto.comparison_sentences import Compared, comparison_sentences
+from fsjax.auto.compete import ALL
 from fsjax.auto.discoveries import NETWORK
 from fsjax.auto.method_names import in_words, selected_by, title
 from fsjax.auto.notes import LEVELS, Note, by_level
@@ -229,7 +231,7 @@ def test_methods_that_did_not_take_part_are_notes():
 
 
 def test_every_method_has_a_name_in_words():
-    for name in ("all", CONSENSUS, NETWORK, *SIMPLE, *METHODS):
+    for name in (ALL, CONSENSUS, NETWORK, *SIMPLE, *METHODS):
         if METHODS.get(name) and not METHODS[name].__module__.startswith("fsjax.methods"):
             continue
         assert in_words(name) != name and not re.search(r"^[a-z]+_|^icap$", title(name)), name
