@@ -14,7 +14,7 @@ from fsjax.auto.columns import Design
 from fsjax.auto.compete import ALL, Contest
 from fsjax.auto.differences import difference, interval
 from fsjax.auto.discoveries import decoy_statistic
-from fsjax.auto.effects import effects, likeness
+from fsjax.auto.effects import effects, likeness, unit_tests
 from fsjax.auto.folds import parts
 from fsjax.auto.judge import fitted
 from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders
@@ -111,8 +111,9 @@ def answer(request: Request, contest: Contest, chance: Chance) -> Selection:
     if choice is not None:
         details["comparisons"] = comparison_table(findings.comparisons)
         described = effects(
-            design, y, task, shown, request.classes, selected=len(chosen), seed=seed
-        )
+            design, y, task, shown, request.classes, selected=len(chosen), seed=seed,
+            row_groups=problem.row_groups, ordered=problem.ordered,
+        )  # fmt: skip
         # The rows of both are in the order of ``shown``.
         table = table.join(described[[name for name in EFFECTS if name in described]])
         details["effects"] = _with_labels(described, request)
@@ -169,7 +170,9 @@ def _findings(
     problem, scores, chance_level = contest.problem, contest.scores(), contest.chance_level()
     folds, margin = problem.folds, problem.metric.margin
     honest = rule.honest_scores(scores, folds, margin)
-    decision = verdict(chance, honest, chance_level[:folds], problem)
+    decision = verdict(
+        chance, honest, chance_level[:folds], problem, lambda: smallest_q_value(problem)
+    )
     decoys, stability = _certainty(contest, choice, decision)
     mean, low, high = interval(honest, problem.share)
     if np.isfinite([low, high]).all():
@@ -180,13 +183,21 @@ def _findings(
         verdict=decision,
         score=(mean, low, high),
         all_columns=_UNKNOWN if all_columns is None else float(np.nanmean(all_columns)),
-        no_columns=float(np.nanmean(chance_level)),
+        no_columns=float(np.nanmean(chance_level[:folds])),
         decoys=decoys,
         stability=stability,
         chosen=_chosen(request, order, choice, decoys, decision),
         comparisons=_comparisons(scores, choice, problem),
         enough=rule.enough(scores, choice, folds, margin),
     )
+
+
+def smallest_q_value(problem: Problem) -> float:
+    """The smallest q-value of a single unit; NaN for rows in order of time."""
+    tests = unit_tests(
+        problem.design, problem.y, problem.task, problem.seed, problem.row_groups, problem.ordered
+    )
+    return float(tests.q_values.min())
 
 
 def _no_findings(chance: Chance, units: int) -> Findings:

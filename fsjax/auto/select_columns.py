@@ -31,11 +31,11 @@ from fsjax.auto.progress_file import Ledger, Section
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.repeated_rows import repeated_rows
 from fsjax.auto.rule import CONSENSUS
-from fsjax.auto.scoring import choose_metric
+from fsjax.auto.scoring import RANKED, choose_metric, extreme_share, normal_scores
 from fsjax.auto.selection import Selection
 from fsjax.auto.sparse_columns import sparse_design
 from fsjax.auto.stability import MOST_SETS, PAIRS, beside_decoys
-from fsjax.auto.target import Names, read_target
+from fsjax.auto.target import TARGET, Names, read_target
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number, nearest
 from fsjax.methods import METHODS
 from fsjax.storage.file_lock import exclusive
@@ -113,7 +113,9 @@ def select(
       task: ``'classification'``, ``'regression'``, ``'multilabel'``, ``'counts'`` or
         ``'survival'``; by default one of the first three, inferred from y.
       metric: for classes ``'accuracy'`` or ``'auc'``, by default AUC if one of two classes has
-        less than a tenth of the rows; ``'r2'`` for numbers, ``'label_accuracy'``, ``'d2'`` (of the
+        less than a tenth of the rows; for numbers ``'r2'``, or ``'rank_r2'``, that of their ranks
+        (as normal scores), by default if a hundredth of the rows carry half of the variance;
+        ``'label_accuracy'``, ``'d2'`` (of the
         Poisson deviance), ``'concordance_index'``; or the name of any scorer of scikit-learn.
       judge: the model that predicts from the selected columns: ``'linear'``, ``'rbf'`` or
         ``'trees'``, or any estimator of scikit-learn; by default whichever of the three predicts
@@ -281,11 +283,16 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
     numbers = {name: number for number, name in enumerate(table.units)}
     if len(keep) >= table.num_units:
         raise ConfigError("keep names all columns; leave at least one to choose")
+    metric = choose_metric(settings.metric, task, target)
+    if metric.name == RANKED:
+        if settings.metric is None:
+            notes = (*notes, Note(TARGET, "target", _extreme(target)))
+        target = normal_scores(target)
     problem = Problem(
         design=table,
         y=target,
         task=task,
-        metric=choose_metric(settings.metric, task, target),
+        metric=metric,
         rounds=[],
         methods=_methods(settings.methods, task, len(target), len(table.names)),
         seed=settings.seed,
@@ -295,6 +302,14 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
         costs=None if settings.costs is None else _costs(settings.costs, table, X),
     )
     return problem, classes, (*repeated.notes, *notes, *rare, *rare_now, *table.notes)
+
+
+def _extreme(y: np.ndarray) -> str:
+    return (
+        f"has extreme values: a hundredth of the rows carry {100 * extreme_share(y):.0f} % of the "
+        "variance; so its ranks (as normal scores) are predicted; choose the metric r2 to predict "
+        "the values"
+    )
 
 
 def _frame(X: Any) -> pd.DataFrame:
@@ -324,7 +339,7 @@ def _common_rows(
         f"{name_some(labels)} ({len(y) - len(rows)} of {len(y)} rows)"
     )
     names = None if classes is None else tuple(classes[label] for label in kept)
-    return rows, numbers.astype(y.dtype), names, (Note("(target)", "rare", text),)
+    return rows, numbers.astype(y.dtype), names, (Note(TARGET, "rare", text),)
 
 
 def _known_columns(label: str, names: Sequence[Hashable], table: Design, X: Any) -> list[str]:

@@ -144,6 +144,16 @@ def _nothing_found(findings: Findings, metric: Metric) -> list[str]:
             "Undecided: no fold of the cross-validation was scored in time; allow a longer budget. "
             f"{no_selection} by the F statistic."
         ]
+    score = metric.show(findings.score[0])
+    nothing = metric.show(findings.no_columns)
+    if verdict.unpredicted:
+        other = ", or the metric auc," if metric.name == "accuracy" else ""
+        return [
+            f"Undecided: the columns are related to the target, {verdict.words}; but the whole "
+            f"procedure does not predict it better than without any column, cross-validated "
+            f"{metric.short} {score} against {nothing}. More time, more rows{other} or another "
+            f"judge may decide. {no_selection}."
+        ]
     if not verdict.undecided:
         first = f"Nothing was found that predicts the target better than chance: {verdict.words}."
     elif verdict.chance.draws < LEAST:
@@ -151,6 +161,12 @@ def _nothing_found(findings: Findings, metric: Metric) -> list[str]:
             "Undecided: it is not known whether the target can be predicted better than chance: "
             f"{verdict.words}. There was time for fewer than {LEAST} permutations; allow a longer "
             "budget."
+        )
+    elif not verdict.chance.undecided:
+        first = (
+            f"Undecided: the smallest q-value of a single column is {verdict.smallest_q:.2g}, but "
+            "the permutation test, which pays for trying all columns at once, does not confirm it: "
+            f"{verdict.words}. More rows may decide."
         )
     else:
         first = (
@@ -161,7 +177,7 @@ def _nothing_found(findings: Findings, metric: Metric) -> list[str]:
     return [
         f"{first} {no_selection}.",
         f"Cross-validated {metric.short} of the whole procedure: "
-        f"{metric.show(findings.score[0])}; without any column {metric.show(findings.no_columns)}.",
+        f"{score}; without any column {nothing}.",
     ]
 
 
