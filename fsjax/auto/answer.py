@@ -289,6 +289,7 @@ def _facts(
         "columns_offered": design.num_units,
         "columns_left_out": sum(note.kind in LEFT_OUT for note in request.notes),
         "classes": None if request.classes is None else list(request.classes),
+        "row_groups": problem.row_groups is not None,
         "folds": problem.folds,
         "rounds": len(problem.rounds),
         "judge_name": contest.judge.name,

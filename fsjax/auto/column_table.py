@@ -283,7 +283,8 @@ def _legend(selection: Selection, table: pd.DataFrame, heads: Sequence[str]) -> 
         "false_discovery_rate": "estimated share of false discoveries among the columns that gain "
         "at least as much over their decoys (knockoffs of numeric columns, permuted copies of the "
         "others)",
-        "p_value": f"of the column by itself ({test}){part}, assuming independent rows",
+        "p_value": f"of the column by itself ({test}){part}, assuming independent "
+        f"{'groups of rows' if facts.get('row_groups') else 'rows'}",
         "q_value": "false discovery rate by Benjamini and Hochberg over all "
         f"{facts['columns_offered']} columns",
         "cost": "cost of the column, as given",
