@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -97,7 +97,8 @@ class AutoSelector(SelectorMixin, BaseEstimator):
             self, X, y, multi_output=True, dtype="numeric", ensure_min_samples=4,
             ensure_min_features=2, accept_sparse="csr",
         )  # fmt: skip
-        labels = _labels(X, rows.shape[1])
+        names = getattr(self, "feature_names_in_", ())
+        labels = _labels(X.columns if isinstance(X, pd.DataFrame) else names, rows.shape[1])
         self.selection_: Selection = select(
             _labelled(rows, labels),
             targets,
@@ -147,9 +148,9 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         return tags
 
 
-def _labels(X: Any, number: int) -> list[Hashable]:
-    """The labels of the columns; x0, x1, ... where there are none, or where texts are equal."""
-    labels = list(getattr(X, "columns", ()))
+def _labels(names: Iterable[Hashable], number: int) -> list[Hashable]:
+    """The names of so many columns; x0, x1, ... where there are none, or where texts are equal."""
+    labels = list(names)
     return labels if len(set(map(str, labels))) == number else list(default_names(number))
 
 
