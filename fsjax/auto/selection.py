@@ -204,7 +204,7 @@ class Selection:
             *sentences[1:],
         ]
         if self.with_leaks is not None:
-            text += ["", f"With the likely leaks, {summary.keep_line(self.with_leaks)}"]
+            text += ["", f"With the likely leaks, k{summary.keep_line(self.with_leaks)[1:]}"]
             text += summary.sentences(self.with_leaks)[:1]
             text += [f"{line.label}: {line.text}" for line in summary.lines(self.with_leaks)]
         text.append("")

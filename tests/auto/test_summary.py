@@ -148,7 +148,7 @@ def test_likely_leaks_that_are_left_out_are_named():
     result = with_everything(notes=(leak,), with_leaks=selection(1, 201, score=99.5))
     line = "Left out: billed (a likely leak); with it accuracy 99.5 %"
     assert line in str(result).splitlines()[:6]
-    assert "With the likely leaks, Keep: =cmd|" in str(result)
+    assert "With the likely leaks, keep: =cmd|" in str(result)
     assert line.partition(": ")[2] in visible(page(result, None, DAY))
     alone = with_everything(notes=(leak, leak._replace(column="paid")))
     assert "Left out: billed, paid (likely leaks)\n" in str(alone)
