@@ -20,9 +20,11 @@ from fsjax.auto.folds import parts
 from fsjax.auto.judge import fitted
 from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders
 from fsjax.auto.notes import LEFT_OUT, Note
+from fsjax.auto.precision import counts_of, few_rows, widened
 from fsjax.auto.problem import Problem
 from fsjax.auto.rankers import Ranking
 from fsjax.auto.rule import Choice, Scores
+from fsjax.auto.scoring import Metric
 from fsjax.auto.selection import EFFECTS, Selection
 from fsjax.auto.stability import (
     MOST_PAIRS,
@@ -100,11 +102,15 @@ def answer(request: Request, contest: Contest, chance: Chance) -> Selection:
     ranking = on_all_rows(request.table, contest, ranked_by)
     order = full_order(ranking)
     findings = _no_findings(chance, design.num_units)
+    counts = counts_of(problem, request.classes)
     if choice is not None:
         findings = _findings(request, contest, chance, choice, order)
+        score_interval = widened(findings.score, problem.metric, counts)
+        findings = findings._replace(score=score_interval)
     chosen, decision, decoys = findings.chosen, findings.verdict, findings.decoys
     shown = np.concatenate([chosen, order[~np.isin(order, chosen)]]).astype(int)
     score, low, high = findings.score
+    few = few_rows(score, problem.metric, counts, decision.better) if choice is not None else None
     details: dict[str, Any] = {}
     table = column_rows(design, shown, ranking, findings)
     if choice is not None:
@@ -128,7 +134,7 @@ def answer(request: Request, contest: Contest, chance: Chance) -> Selection:
         undecided=decision.undecided,
         score=score,
         score_interval=(low, high) if np.isfinite([low, high]).all() else None,
-        score_at_choice=ranked_by.mean,
+        score_at_choice=problem.metric.within_bounds(ranked_by.mean),
         score_all_columns=findings.all_columns,
         score_chance=findings.no_columns,
         metric=problem.metric.name,
@@ -141,10 +147,10 @@ def answer(request: Request, contest: Contest, chance: Chance) -> Selection:
         finished=choice is not None and not clock.stopped and not contest.left_out,
         stopped=clock.stopped,
         table=_with_labels(table, request),
-        curves=curve_rows(scores, problem.folds),
+        curves=curve_rows(scores, problem.folds, problem.metric),
         decoy_scores=(decoys.scores, decoys.decoys) if decoys.sets else None,
-        statements=tuple(statements.sentences(findings, contest, request.fdr)),
-        notes=(*request.notes, *_run_notes(request, contest)),
+        statements=tuple(statements.sentences(findings, contest, request.fdr, few)),
+        notes=(*request.notes, *_run_notes(request, contest, few)),
         facts=_facts(request, contest, findings, ranked_by),
         source=request.origin.source,
         target=request.origin.target,
@@ -258,9 +264,11 @@ def _with_labels(frame: pd.DataFrame, request: Request) -> pd.DataFrame:
     return frame
 
 
-def _run_notes(request: Request, contest: Contest) -> list[Note]:
+def _run_notes(request: Request, contest: Contest, few: str | None) -> list[Note]:
     """What limits the answer: methods, rows and work that are missing from it."""
     notes = statements.left_out(contest.left_out)
+    if few is not None:
+        notes.append(Note("(rows)", "few rows", few))
     rows, compared = len(request.table.y), len(contest.problem.y)
     if compared < rows:
         notes.append(
@@ -288,6 +296,7 @@ def _facts(
         "columns_offered": design.num_units,
         "columns_left_out": sum(note.kind in LEFT_OUT for note in request.notes),
         "classes": None if request.classes is None else list(request.classes),
+        "row_groups": problem.row_groups is not None,
         "folds": problem.folds,
         "rounds": len(problem.rounds),
         "judge_name": contest.judge.name,
@@ -301,7 +310,7 @@ def _facts(
         "methods_left_out": dict(contest.left_out),
         "best_method": choice.best_method,
         "best_num_features": choice.best_size,
-        "best_score": choice.best,
+        "best_score": problem.metric.within_bounds(choice.best),
         "standard_error": choice.error,
         "kept": [_label(request, design.units[unit]) for unit in problem.keep],
         "nonzeros": nonzeros(design.X),
@@ -377,14 +386,14 @@ def _replacements(design: Design, unit: int, likeness: np.ndarray) -> str:
     return ", ".join(named[:5])
 
 
-def curve_rows(scores: Scores, folds: int) -> pd.DataFrame:
+def curve_rows(scores: Scores, folds: int, metric: Metric) -> pd.DataFrame:
     """``curves.csv``: mean score and standard error of each method and number of columns."""
     means = rule.levelled_means(scores) if scores else {}
     rows = [
         {
             "method": name,
             "num_features": size,
-            "mean": means[name, size],
+            "mean": metric.within_bounds(means[name, size]),
             "error": rule.standard_error(values, folds),
             "folds": int((~np.isnan(values)).sum()),
         }

@@ -68,7 +68,7 @@ COLUMN_STYLE: Final = """
 @media (max-width: 64rem) { .columns .alike, .columns .difference { display: none; } }
 @media (max-width: 40rem) {
   .columns { font-size: 0.78rem; } .columns td, .columns th { padding: 0.25rem 0.2rem; }
-  .columns thead th { font-size: 0.7rem; overflow-wrap: anywhere; }
+  .columns thead th { font-size: 0.7rem; }
   .columns .column { max-width: 11em; min-width: 7em; } .columns .direction { min-width: 5.5em; }
   .columns .auc, .columns .correlation, .columns .slope, .columns .curve { display: none; }
 }
@@ -283,7 +283,8 @@ def _legend(selection: Selection, table: pd.DataFrame, heads: Sequence[str]) -> 
         "false_discovery_rate": "estimated share of false discoveries among the columns that gain "
         "at least as much over their decoys (knockoffs of numeric columns, permuted copies of the "
         "others)",
-        "p_value": f"of the column by itself ({test}){part}, assuming independent rows",
+        "p_value": f"of the column by itself ({test}){part}, assuming independent "
+        f"{'groups of rows' if facts.get('row_groups') else 'rows'}",
         "q_value": "false discovery rate by Benjamini and Hochberg over all "
         f"{facts['columns_offered']} columns",
         "cost": "cost of the column, as given",

@@ -13,6 +13,7 @@ from fsjax.auto import library, network_contenders
 from fsjax.auto.budget import Clock, Pace, rounded
 from fsjax.auto.folds import parts
 from fsjax.auto.judge import Judged, judged
+from fsjax.auto.method_names import title
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.progress_file import Ledger, json_number
 from fsjax.auto.rankers import MEMBERS, SIMPLE, Ranking, consensus, expected_seconds, rank_units
@@ -237,7 +238,7 @@ class Contest:
             # A round starts only if all of it fits, and then continues while the next fold fits.
             if (sum(rest) if place == 0 else rest[0]) > self.clock.left(share):
                 return sum(rest)
-            self._tell(folds, f"{name}, fold {place + 1} of {len(folds)}")
+            self._tell(folds, f"{title(name)}, fold {place + 1} of {len(folds)}")
             self._run(name, fold)
         return None
 
@@ -249,7 +250,7 @@ class Contest:
         need = expected * self._pace.of(name) + len(folds) * self._judging()
         if need > self.clock.left(share):
             return need
-        self._tell(folds, name)
+        self._tell(folds, title(name))
         start = time.monotonic()
         training_parts = [self._parts(fold)[0] for fold in folds]
         rankings = rank_by_network(self.problem, name, training_parts, self.problem.sizes)

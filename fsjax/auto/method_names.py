@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from fsjax.auto.compete import ALL
-from fsjax.auto.discoveries import NETWORK
 from fsjax.auto.rule import CONSENSUS
 
 #: Names in sentences by the key of the method; methods of other packages keep their own.
 _NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        ALL: "all columns",
+        "all": "all columns",
         CONSENSUS: "the consensus of simple methods",
-        NETWORK: "a network",
+        "network": "a network",
         "random": "columns drawn at random",
         "univariate": "the univariate filter",
         "l1": "the Lasso path",

@@ -74,7 +74,7 @@ def plot_curves(selection: Selection, width: float = style.WIDTH) -> Figure:
         axes.errorbar(
             ordered["num_features"], ordered["mean"], ordered["error"], color=color,
             marker=marker, linestyle=line, markersize=4, linewidth=1.4, elinewidth=0.8,
-            label=style.literal(style.shorten(title(str(name)), 26 if narrow else 32)),
+            label=style.literal(style.shorten(title(str(name)), 24 if narrow else 32)),
         )  # fmt: skip
     if selection.method != ALL and selection.better_than_chance:
         size = _chosen_size(selection)
@@ -87,8 +87,10 @@ def plot_curves(selection: Selection, width: float = style.WIDTH) -> Figure:
     axes.set_ylim(bottom=_bottom(selection))
     vertical = "" if narrow else f"cross-validated {label}"
     style.finish(axes, "", "number of columns", vertical, size=9)
-    columns = 2 if narrow else 4
-    figure.legend(fontsize=8, loc="outside lower center", ncols=columns, frameon=False)
+    figure.legend(
+        fontsize=7 if narrow else 8, loc="outside lower center", ncols=2 if narrow else 4,
+        columnspacing=1.0, frameon=False,
+    )  # fmt: skip
     return figure
 
 

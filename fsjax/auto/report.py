@@ -129,7 +129,7 @@ def _verdict(selection: Selection, file: str = FILE) -> str:
         f"<p><strong>{line.label}:</strong> {html.escape(line.text)}</p>"
         for line in summary.lines(selection)
     )
-    first = "".join(f"<p>{html.escape(text)}</p>" for text in selection.statements[:1])
+    first = "".join(f"<p>{html.escape(text)}</p>" for text in summary.sentences(selection)[:1])
     return (
         f"<div class='verdict {'undecided' if selection.undecided else kind}'>"
         f"{_keep(selection, file)}{first}{lines}{_checks(selection)}</div>"

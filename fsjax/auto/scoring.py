@@ -64,6 +64,10 @@ class Metric(NamedTuple):
             return 2.0
         return 0.02 if self.bounds[1] == 1.0 else np.inf
 
+    def within_bounds(self, value: float) -> float:
+        """A mean that was corrected for missing folds, but not beyond what is possible."""
+        return float(np.clip(value, *self.bounds))
+
     def number(self, value: float, sign: bool = False) -> str:
         """A score as text without its unit, if ``sign`` with its sign."""
         if not np.isfinite(value):
@@ -74,7 +78,9 @@ class Metric(NamedTuple):
 
     def show(self, value: float) -> str:
         """A score as text with its unit."""
-        return self.number(value) + (" %" if self.in_percent and np.isfinite(value) else "")
+        return self.number(self.within_bounds(value)) + (
+            " %" if self.in_percent and np.isfinite(value) else ""
+        )
 
 
 def _accuracy(model: Any, X: Any, y: np.ndarray) -> float:

@@ -29,6 +29,7 @@ from fsjax.auto.plan import plan
 from fsjax.auto.problem import Problem, on_rows, some_rows
 from fsjax.auto.progress_file import Ledger, Section
 from fsjax.auto.rankers import SIMPLE
+from fsjax.auto.repeated_rows import repeated_rows
 from fsjax.auto.rule import CONSENSUS
 from fsjax.auto.scoring import RANKED, choose_metric, extreme_share, normal_scores
 from fsjax.auto.selection import Selection
@@ -169,7 +170,11 @@ def select(
     with threadpool_limits(1), nullcontext() if folder is None else exclusive(folder):
         ledger = Ledger(folder, _identity(problem, chosen_judge, warnings))
         selection = _without_and_with_leaks(request, chosen_judge, ledger, clock)
-        selection = dataclasses.replace(selection, seconds=round(clock.spent, 2))
+        selection = dataclasses.replace(
+            selection,
+            statements=(*statements.on_equal_rows(all_notes), *selection.statements),
+            seconds=round(clock.spent, 2),
+        )
         if folder is not None:
             selection.save(folder, origin.command)
     clock.clear()
@@ -268,6 +273,13 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
         raise DataError(
             f"one column, {table.units[0]!r}, is left to choose from; give at least two"
         )
+    repeated = repeated_rows(table, target, groups, settings.ordered, settings.seed)
+    first = np.flatnonzero(repeated.kept)
+    groups = None if repeated.groups is None else repeated.groups[first]
+    common, target, classes, rare_now = _common_rows(target[first], task, classes, groups)
+    if len(common) < len(repeated.kept):
+        table = dataclasses.replace(table, X=table.X[first[common]])
+        groups = None if groups is None else groups[common]
     numbers = {name: number for number, name in enumerate(table.units)}
     if len(keep) >= table.num_units:
         raise ConfigError("keep names all columns; leave at least one to choose")
@@ -289,7 +301,7 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
         keep=tuple(numbers[name] for name in keep),
         costs=None if settings.costs is None else _costs(settings.costs, table, X),
     )
-    return problem, classes, (*notes, *rare, *table.notes)
+    return problem, classes, (*repeated.notes, *notes, *rare, *rare_now, *table.notes)
 
 
 def _extreme(y: np.ndarray) -> str:
@@ -323,7 +335,8 @@ def _common_rows(
     labels = [str(label) if classes is None else classes[label] for label in common.rare]
     kept, numbers = np.unique(y[rows], return_inverse=True)
     text = (
-        f"has classes with too few rows for cross-validation; these rows were left out: "
+        f"has {'a class' if len(labels) == 1 else 'classes'} with too few rows for "
+        "cross-validation, which are left out: "
         f"{name_some(labels)} ({len(y) - len(rows)} of {len(y)} rows)"
     )
     names = None if classes is None else tuple(classes[label] for label in kept)

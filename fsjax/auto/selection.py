@@ -194,18 +194,19 @@ class Selection:
 
     def __str__(self) -> str:
         checks = summary.warnings_first(self)
+        sentences = summary.sentences(self)
         text = [
             summary.keep_line(self),
-            *self.statements[:1],
+            *sentences[:1],
             *(f"{line.label}: {line.text}" for line in summary.lines(self)),
             *_at_most(summary.WARNED, "check", checks),
             "",
             *self._printed_columns(),
-            *self.statements[1:],
+            *sentences[1:],
         ]
         if self.with_leaks is not None:
-            text += ["", f"With the likely leaks, {summary.keep_line(self.with_leaks)}"]
-            text += self.with_leaks.statements[:1]
+            text += ["", f"With the likely leaks, k{summary.keep_line(self.with_leaks)[1:]}"]
+            text += summary.sentences(self.with_leaks)[:1]
             text += [f"{line.label}: {line.text}" for line in summary.lines(self.with_leaks)]
         text.append("")
         for label, kinds, most in _REMARKS:

@@ -18,6 +18,7 @@ from fsjax.auto.discoveries import (
     simple_scores,
 )
 from fsjax.auto.folds import all_rows, halves
+from fsjax.auto.method_names import title
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.progress_file import json_number
 from fsjax.auto.rankers import Ranking, consensus
@@ -68,7 +69,7 @@ def on_all_rows(problem: Problem, contest: Contest, choice: Choice) -> Ranking:
     """The ranking by the chosen method on all rows of the problem, at the chosen number."""
     method = "univariate" if choice.method == ALL else choice.method
     size = min(choice.size, problem.design.num_units)
-    contest.clock.tell(f"{method} on all rows")
+    contest.clock.tell(f"{title(method)} on all rows")
 
     def work() -> dict[str, Any]:
         (ranking,) = _rankings(problem, contest, method, size, [None])
@@ -111,7 +112,7 @@ def frequencies(contest: Contest, choice: Choice, share: float, pairs: int) -> F
         if any(key not in ledger for key in keys):
             if need > clock.left(share):
                 break
-            clock.tell(f"{method} on halves of the rows, pair {first + 1}")
+            clock.tell(f"{title(method)} on halves of the rows, pair {first + 1}")
             rows = [rows for pair in numbers for rows in _halves(problem, pair)]
             rankings = _rankings(problem, contest, method, choice.size, rows)
             for place, key in enumerate(keys):

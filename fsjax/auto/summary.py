@@ -72,6 +72,12 @@ def keep_line(selection: Selection) -> str:
     return "Keep: " + ": ".join(part for part in (number, named) if part)
 
 
+def sentences(selection: Selection) -> list[str]:
+    """The statements that no note says as well; the first is the verdict."""
+    notes = {note.text for note in selection.notes}
+    return [text for text in selection.statements if text.removesuffix(".") not in notes]
+
+
 def lines(selection: Selection) -> list[Line]:
     """How well the selection predicts, how sure that is, costs, and which leaks are left out."""
     shown = [Line("How well", _how_well(selection)), Line("How sure", _how_sure(selection))]
@@ -122,6 +128,9 @@ def _how_sure(selection: Selection) -> str:
     halves = selection.facts["halves"]
     if not len(frequency) or frequency.isna().any() or halves < LEAST_HALVES:
         return verdict
+    if len(frequency) == 1:
+        share = f"{100 * frequency.iloc[0]:.0f} %"
+        return f"{verdict}; the column is selected again on {share} of {halves} halves of the rows"
     stable = int((frequency >= STABLE).sum())
     return (
         f"{verdict}; {stable} of {count(len(frequency), 'column')} selected again on at least "

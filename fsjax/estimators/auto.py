@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fsjax.auto import Selection, select
+from fsjax.auto.summary import sentences
 from fsjax.errors import DataError
 from fsjax.estimators.base import importances
 from fsjax.tables.columns import default_names
@@ -96,7 +97,8 @@ class AutoSelector(SelectorMixin, BaseEstimator):
             self, X, y, multi_output=True, dtype="numeric", ensure_min_samples=4,
             ensure_min_features=2, accept_sparse="csr",
         )  # fmt: skip
-        labels = _labels(X, rows.shape[1])
+        names = getattr(self, "feature_names_in_", ())
+        labels = _labels(X.columns if isinstance(X, pd.DataFrame) else names, rows.shape[1])
         self.selection_: Selection = select(
             _labelled(rows, labels),
             targets,
@@ -123,10 +125,8 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         self.support_ = np.zeros(columns, bool)
         self.support_[[place[label] for label in self.selection_.columns]] = True
         if not self.support_.any():
-            warnings.warn(
-                f"no column is selected, so all are kept: {self.selection_.statements[0]}",
-                stacklevel=2,
-            )
+            verdict = sentences(self.selection_)[0]
+            warnings.warn(f"no column is selected, so all are kept: {verdict}", stacklevel=2)
             self.support_[:] = True
         self.n_features_ = int(self.support_.sum())
         return self
@@ -148,9 +148,9 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         return tags
 
 
-def _labels(X: Any, number: int) -> list[Hashable]:
-    """The labels of the columns; x0, x1, ... where there are none, or where texts are equal."""
-    labels = list(getattr(X, "columns", ()))
+def _labels(names: Iterable[Hashable], number: int) -> list[Hashable]:
+    """The names of so many columns; x0, x1, ... where there are none, or where texts are equal."""
+    labels = list(names)
     return labels if len(set(map(str, labels))) == number else list(default_names(number))
 
 

@@ -72,7 +72,8 @@ def test_names_of_a_file_say_nothing_to_the_terminal(folder, capsys):
 def test_arrays_in_an_archive(folder):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 4))
-    np.savez("arrays.npz", X=X, y=(X[:, 3] > 0).astype(int))
+    y = (X[:, 3] + 0.3 * rng.normal(size=100) > 0).astype(int)
+    np.savez("arrays.npz", X=X, y=y)
     assert main(["select", "arrays.npz", "--target=y", *FLAGS[1:], "--workdir=out"]) == 0
     assert json.loads(Path("out/selection.json").read_text())["columns"] == ["x3"]
 
@@ -80,7 +81,8 @@ def test_arrays_in_an_archive(folder):
 def test_several_targets_and_a_sparse_file(folder):
     rng = np.random.default_rng(0)
     X = sp.random_array((100, 4), density=0.6, rng=rng, format="csr")
-    low, high = X.toarray()[:, 3], 2 * X.toarray()[:, 3]
+    low = X.toarray()[:, 3] + 0.1 * rng.normal(size=100)
+    high = 2 * low
     parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape}
     np.savez("sparse.npz", format=b"csr", **parts, low=low, high=high)
     assert main(["select", "sparse.npz", "--target=low,high", *FLAGS[1:], "--workdir=out"]) == 0

@@ -1,6 +1,7 @@
 """The first lines of a selection, the labels of its columns, and its notes.
 
-Covers ``fsjax.auto.summary``, ``fsjax.auto.notes``, ``fsjax.auto.method_names``.
+Covers ``fsjax.auto.summary``, ``fsjax.auto.notes``, ``fsjax.auto.method_names``,
+``fsjax.auto.comparison_sentences``.
 """
 
 import dataclasses
@@ -17,7 +18,9 @@ from test_report_page import selection, with_everything
 
 import fsjax
 from fsjax.auto import summary
+from fsjax.auto.answer import curve_rows
 from fsjax.auto.comparison_sentences import Compared, comparison_sentences
+from fsjax.auto.compete import ALL
 from fsjax.auto.discoveries import NETWORK
 from fsjax.auto.method_names import in_words, selected_by, title
 from fsjax.auto.notes import LEVELS, Note, by_level
@@ -88,7 +91,8 @@ def test_the_order_of_the_first_lines():
     result = with_everything(notes=NOTES)
     starts = [line.partition(":")[0] for line in str(result).splitlines()[:9]]
     assert starts == [
-        "Keep", "30 columns are enough.", "How well", "How sure", "Cost", "Left out", *["check"] * 3,
+        "Keep", "30 columns are enough.", "How well", "How sure", "Cost", "Left out",
+        *["check"] * 3,
     ]  # fmt: skip
     text = str(result)
     places = [
@@ -112,6 +116,17 @@ def test_nothing_and_undecided_say_so_in_the_same_place():
         assert sure.startswith(f"How sure: {words}") and sure.endswith("p = 0.4")
 
 
+def test_the_verdict_comes_before_what_a_note_says_as_well():
+    note = Note("(rows)", "equal rows", "225 of the 300 rows are equal to an earlier one")
+    result = dataclasses.replace(
+        with_columns([]), statements=(f"{note.text}.", "Nothing was found."), notes=(note,)
+    )
+    assert str(result).splitlines()[1] == "Nothing was found."
+    assert str(result).count(note.text) == 1 and f"check: rows: {note.text}" in str(result)
+    text = visible(page(result, None, DAY))
+    assert text.index("Nothing was found.") < text.index(note.text) < text.index("Score by")
+
+
 def test_what_was_not_measured_is_not_said():
     unknown = dataclasses.replace(
         selection(), score=np.nan, score_all_columns=np.nan, p_value=np.nan
@@ -133,12 +148,31 @@ def test_likely_leaks_that_are_left_out_are_named():
     result = with_everything(notes=(leak,), with_leaks=selection(1, 201, score=99.5))
     line = "Left out: billed (a likely leak); with it accuracy 99.5 %"
     assert line in str(result).splitlines()[:6]
-    assert "With the likely leaks, Keep: =cmd|" in str(result)
+    assert "With the likely leaks, keep: =cmd|" in str(result)
     assert line.partition(": ")[2] in visible(page(result, None, DAY))
     alone = with_everything(notes=(leak, leak._replace(column="paid")))
     assert "Left out: billed, paid (likely leaks)\n" in str(alone)
     taking_part = with_everything(notes=(leak._replace(column="column 2"),))
     assert "Left out" not in str(taking_part)
+
+
+def test_no_score_is_beyond_what_is_possible():
+    # The second method ran on the easier half of the folds.
+    scores = {("a", 1): np.array([90.0, 100.0]), ("b", 1): np.array([np.nan, 100.0])}
+    scores["c", 1] = np.array([80.0, 98.0])
+    metric = metric_named("accuracy", "classification")
+    means = curve_rows(scores, 2, metric).set_index("method")["mean"]
+    assert means["a"] == 95.0 and means["b"] <= 100.0
+    many = {**scores, ("b", 1): np.array([100.0, np.nan])}
+    assert curve_rows(many, 2, metric)["mean"].max() == 100.0
+    assert metric.show(100.2) == "100.0 %" and metric.number(100.2) == "100.2"
+
+
+def test_the_legend_says_what_the_tests_assume():
+    result = with_everything()
+    assert "assuming independent rows" in page(result, None, DAY)
+    grouped = dataclasses.replace(result, facts={**result.facts, "row_groups": True})
+    assert "assuming independent groups of rows" in page(grouped, None, DAY)
 
 
 def test_small_p_values_are_not_zero():
@@ -204,7 +238,7 @@ def test_methods_that_did_not_take_part_are_notes():
 
 
 def test_every_method_has_a_name_in_words():
-    for name in ("all", CONSENSUS, NETWORK, *SIMPLE, *METHODS):
+    for name in (ALL, CONSENSUS, NETWORK, *SIMPLE, *METHODS):
         if METHODS.get(name) and not METHODS[name].__module__.startswith("fsjax.methods"):
             continue
         assert in_words(name) != name and not re.search(r"^[a-z]+_|^icap$", title(name)), name
