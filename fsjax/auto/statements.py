@@ -209,9 +209,8 @@ def _discoveries(findings: Findings, units: int, fdr: float) -> str:
     if not sets:
         selected = "no column is"
         if number:
-            selected = (
-                f"only the {'column' if number == 1 else 'columns'} named in keep {_are(number)}"
-            )
+            names = "column" if number == 1 else "columns"
+            selected = f"only the {names} named in keep {_are(number)}"
         return (
             "False discovery rates are not known, as no set of decoys was finished in time; "
             f"{selected} selected."
@@ -225,9 +224,9 @@ def _discoveries(findings: Findings, units: int, fdr: float) -> str:
         return f"{low:,} of {units:,} columns {_are(low)} selected with {rate}.{kept}"
     # One decoy is always counted as false.
     least = math.ceil(1.0 / (fdr * sets) - 1e-9)
-    needed = (
-        f" Such a rate can be estimated for at least {columns(least)} only." if least > 1 else ""
-    )
+    needed = ""
+    if least > 1:
+        needed = f" Such a rate can be estimated for at least {columns(least)} only."
     return f"No column has {rate}.{needed}{kept}"
 
 
@@ -278,8 +277,8 @@ def _certainty(findings: Findings, choice: Choice) -> list[str]:
     if not facts:
         what = "the column is" if number == 1 else "single columns are"
         return [
-            f"How sure {what} is not known: there was no time for enough halves of the rows or sets "
-            "of decoys."
+            f"How sure {what} is not known: there was no time for enough halves of the rows or "
+            "sets of decoys."
         ]
     if number == 1:
         meaning = " Another column may carry the same information." if unsure else ""

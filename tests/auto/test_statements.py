@@ -47,13 +47,14 @@ def findings(number, frequency, rates, halves=50, sets=5, method="l1"):
          "How sure the column is is not known: there was no time for enough halves of the rows or "
          "sets of decoys."),
         (findings(2, [1.0, 0.5], [0.25, 0.25], sets=2),
-         "Of the 2 selected columns, 1 is selected again on at least 80 % of 50 halves of the rows."),
+         "Of the 2 selected columns, 1 is selected again on at least 80 % of 50 halves of the "
+         "rows."),
         (findings(3, [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]),
          "Of the 3 selected columns, all are selected again on at least 80 % of 50 halves of the "
          "rows, and none has an estimated false discovery rate of at most 0.2."),
         (findings(3, [0.1, 0.1, 0.9], [0.1, 0.9, 0.9]),
-         "Of the 3 selected columns, 1 is selected again on at least 80 % of 50 halves of the rows, "
-         "and 1 has an estimated false discovery rate of at most 0.2. Together they predict, but "
+         "Of the 3 selected columns, 1 is selected again on at least 80 % of 50 halves of the "
+         "rows, and 1 has an estimated false discovery rate of at most 0.2. Together they predict, but "
          "which of them matter is not settled: other columns may carry the same information."),
         (findings(3, [0.1, 0.1, 0.1], [0.1, 0.1, 0.1], halves=0),
          "Of the 3 selected columns, all have an estimated false discovery rate of at most 0.2."),
@@ -93,14 +94,15 @@ def test_alternatives():
     choice = findings(1, [1.0], [0.1]).choice
     (random, others) = _alternatives({"random": 1, "univariate": 1, "l1": 1}, choice, 40)
     assert random.startswith("1 column drawn at random comes as close")
-    assert others.endswith("univariate filter 1.") or "1." in others
+    assert others.endswith(" 1.")
     (random,) = _alternatives({"random": 3, "l1": 1}, choice, 40)
     assert random.startswith("3 columns drawn at random come as close")
 
 
 def test_leaks_and_equal_rows():
     assert leaks_left_out(["a"], "100.0 %", "accuracy") == (
-        "'a' gives the target away and is left out as a likely leak; with it the accuracy is 100.0 %."
+        "'a' gives the target away and is left out as a likely leak; with it the accuracy is "
+        "100.0 %."
     )
     assert leaks_left_out(["a", "b"], None, "AUC") == (
         "'a', 'b' give the target away and are left out as likely leaks."
