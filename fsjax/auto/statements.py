@@ -195,9 +195,8 @@ def _discoveries(findings: Findings, units: int, fdr: float) -> str:
     if not sets:
         selected = "no column is"
         if number:
-            selected = (
-                f"only the {'column' if number == 1 else 'columns'} named in keep {_are(number)}"
-            )
+            names = "column" if number == 1 else "columns"
+            selected = f"only the {names} named in keep {_are(number)}"
         return (
             "False discovery rates are not known, as no set of decoys was finished in time; "
             f"{selected} selected."
@@ -211,9 +210,9 @@ def _discoveries(findings: Findings, units: int, fdr: float) -> str:
         return f"{low:,} of {units:,} columns {_are(low)} selected with {rate}.{kept}"
     # One decoy is always counted as false.
     least = math.ceil(1.0 / (fdr * sets) - 1e-9)
-    needed = (
-        f" Such a rate can be estimated for at least {columns(least)} only." if least > 1 else ""
-    )
+    needed = ""
+    if least > 1:
+        needed = f" Such a rate can be estimated for at least {columns(least)} only."
     return f"No column has {rate}.{needed}{kept}"
 
 
