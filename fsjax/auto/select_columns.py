@@ -40,7 +40,7 @@ from fsjax.storage.file_lock import exclusive
 from fsjax.storage.identity import Identity
 from fsjax.tables.checks import name_some
 from fsjax.tables.columns import arrays_of, is_sparse
-from fsjax.tables.user_arrays import as_array
+from fsjax.tables.user_arrays import as_array, check_row_order
 from fsjax.version import __version__
 
 #: Shares of the budget that may be spent by the end of the permutations, of the simple methods, and
