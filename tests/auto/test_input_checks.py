@@ -52,6 +52,7 @@ def test_a_curve_has_the_unit_of_its_column(factor, shift):
     assert curve.values.max() - curve.values.min() < 3 * factor
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 @pytest.mark.parametrize("factor", [1e200, 1e-200, 1e-310])
 def test_targets_whose_squares_are_no_numbers(factor):
     with pytest.raises(DataError, match="beyond the range of numbers; scale it"):
