@@ -21,7 +21,9 @@ from fsjax.auto.chance import Chance, chance_test
 from fsjax.auto.columns import Design, design
 from fsjax.auto.compete import Contest
 from fsjax.auto.folds import common_classes, group_numbers
+from fsjax.auto.input_checks import MOST_SEED, check_scale, check_text, text_errors
 from fsjax.auto.judge import Judge, requested_judge
+from fsjax.auto.late_methods import run_left_out
 from fsjax.auto.near_leaks import leak_notes
 from fsjax.auto.network_contenders import contenders, fits_task
 from fsjax.auto.notes import Note
@@ -42,7 +44,7 @@ from fsjax.storage.file_lock import exclusive
 from fsjax.storage.identity import Identity
 from fsjax.tables.checks import name_some
 from fsjax.tables.columns import arrays_of, is_sparse
-from fsjax.tables.user_arrays import as_array
+from fsjax.tables.user_arrays import as_array, check_row_order
 from fsjax.version import __version__
 
 #: Shares of the budget that may be spent by the end of the permutations, of the simple methods, and
@@ -152,9 +154,10 @@ def select(
         raise ConfigError(f"fdr={fdr!r}; choose a number between 0 and 1, such as 0.1")
     settings = _Settings(
         task, metric, impute, methods, keep, drop, costs, row_groups, ordered,
-        check_whole("seed", seed, least=0),
+        check_whole("seed", seed, least=0, most=MOST_SEED),
     )  # fmt: skip
-    problem, classes, notes = _problem(X, y, settings)
+    with text_errors():
+        problem, classes, notes = _problem(X, y, settings)
     chosen_judge = requested_judge(judge, problem.task)
     labels = {str(label): label for label in X.columns} if isinstance(X, pd.DataFrame) else {}
     labelled_costs = None
@@ -199,7 +202,10 @@ def _without_and_with_leaks(
     if not clock.stopped:
         methods = tuple(name for name in table.methods if name in _METHODS_WITH_LEAKS)
         everything = request._replace(table=table.replace(methods=methods), notes=())
-        beside = _run(everything, judge, Section(ledger, "with leaks/"), clock)
+        second_clock = clock.rest()
+        beside = _run(everything, judge, Section(ledger, "with leaks/"), second_clock)
+        if second_clock.stopped:
+            clock.stop()
     first, *more = selection.statements
     score = None if beside is None else table.metric.show(beside.score)
     leaks = statements.leaks_left_out(sorted(leaking), score, table.metric.short)
@@ -228,6 +234,7 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
         share = _share_of_networks(contest, clock)
         contest.run_networks(share)
         contest.run_further_rounds(share)
+        run_left_out(request, contest, chance)
     except KeyboardInterrupt:
         clock.stop()
         if contest is None or not contest.scores():
@@ -247,13 +254,15 @@ def _share_of_networks(contest: Contest, clock: Clock) -> float:
     if choice is None:
         return _NETWORK_SHARES[0]
     # The ranking on all rows, the pairs of halves, and the sets of decoys.
-    after = (1 + 2 * PAIRS) * contest.seconds_of(choice.method) + 12 * contest.seconds_of("l1")
+    after = contest.seconds_of_rankings(choice.method, 1 + 2 * PAIRS)
+    after += 12 * contest.seconds_of("l1")
     share = 1.0 - 1.5 * after / clock.usable if np.isfinite(clock.usable) else 1.0
     return float(np.clip(share, *_NETWORK_SHARES))
 
 
 def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple[Note, ...]]:
     """The checked problem, names of classes, and notes on the target and the columns."""
+    check_row_order(X, y=y, row_groups=settings.row_groups)
     sparse = is_sparse(X)
     X = X if sparse else _frame(X)
     if len(X.shape) != 2 or not X.shape[0]:
@@ -267,6 +276,8 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
         X = X[rows] if not isinstance(X, pd.DataFrame) else X.iloc[rows].reset_index(drop=True)
         groups = None if groups is None else groups[rows]
     table = (sparse_design if sparse else design)(X, settings.impute)
+    check_text((*table.names, *(classes or ())))
+    check_scale(target)
     keep = _known_columns("keep", settings.keep, table, X)
     table = _without(table, _known_columns("drop", settings.drop, table, X), keep)
     if table.num_units < 2:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fsjax.auto.compete import ALL, MERGED, Contest, of_library, rank, rank_by_network
+from fsjax.auto.compete import ALL, MERGED, Contest, of_library
 from fsjax.auto.discoveries import (
     NETWORK,
     NETWORK_SETS,
@@ -21,6 +21,7 @@ from fsjax.auto.folds import all_rows, halves
 from fsjax.auto.method_names import title
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.progress_file import json_number
+from fsjax.auto.ranked_units import rank, rank_by_network
 from fsjax.auto.rankers import Ranking, consensus
 from fsjax.auto.rankers.parts import Part
 from fsjax.auto.rule import CONSENSUS, Choice
@@ -105,20 +106,22 @@ def frequencies(contest: Contest, choice: Choice, share: float, pairs: int) -> F
     # Pairs that are ranked at once: networks compile once for all of them.
     together = PAIRS if of_library(method) else 1
     counts, number = np.zeros(units), 0
+    need = contest.seconds_of_rankings(method, 2 * together)
     for first in range(0, pairs, together):
         numbers = range(first, min(first + together, pairs))
-        need = contest.seconds_of_rankings(method, 2 * len(numbers))
         keys = [f"half/{method}/{choice.size}/{pair}" for pair in numbers]
         if any(key not in ledger for key in keys):
             if need > clock.left(share):
                 break
             clock.tell(f"{title(method)} on halves of the rows, pair {first + 1}")
+            before = clock.spent
             rows = [rows for pair in numbers for rows in _halves(problem, pair)]
             rankings = _rankings(problem, contest, method, choice.size, rows)
             for place, key in enumerate(keys):
                 sides = rankings[2 * place : 2 * place + 2]
                 orders = [side.order[max(side.order)][: choice.size].tolist() for side in sides]
                 ledger.get(key, functools.partial(dict, orders=orders))
+            need = clock.spent - before
         for key in keys:
             for order in ledger[key]["orders"]:
                 counts[order] += 1

@@ -20,6 +20,7 @@ from fsjax.auto.summary import sentences
 from fsjax.errors import DataError
 from fsjax.estimators.base import importances
 from fsjax.tables.columns import default_names
+from fsjax.tables.user_arrays import check_row_order
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,6 +94,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         """
         if y is None:
             raise DataError("AutoSelector requires y to be passed, but the target y is None")
+        check_row_order(X, y=y, row_groups=row_groups)
         rows, targets = validate_data(
             self, X, y, multi_output=True, dtype="numeric", ensure_min_samples=4,
             ensure_min_features=2, accept_sparse="csr",

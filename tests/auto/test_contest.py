@@ -1,22 +1,25 @@
 """Who competes, on which rows, in which order, and what is left out for lack of time."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import fsjax
-from fsjax.auto import compete, stability
+from fsjax.auto import compete, library, ranked_units, stability
 from fsjax.auto import select_columns as selecting
 from fsjax.auto.budget import Clock
 from fsjax.auto.columns import Design, design_of_array
 from fsjax.auto.compete import Contest
 from fsjax.auto.folds import halves
 from fsjax.auto.judge import judges_of
+from fsjax.auto.network_contenders import contenders
 from fsjax.auto.plan import plan
 from fsjax.auto.problem import Problem, on_rows, sizes_of, some_rows, with_kept
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import SIMPLE, Ranking
-from fsjax.auto.rankers.parts import Part
+from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.scoring import METRICS
 
 
@@ -179,6 +182,74 @@ def test_what_does_not_fit_is_left_out_and_costs_nothing(monkeypatch):
     assert {name for name, _ in contest.scores()} == {"all", "random", "univariate", "l1", "mrmr"}
 
 
+@pytest.fixture
+def quick_networks(monkeypatch) -> list[str]:
+    """Networks rank at once, and are named in the list."""
+    names = []
+
+    def ranked(name, parts, task, groups, sizes, seed):
+        names.append(name)
+        order = np.arange(int(groups.max()) + 1)
+        return [Ranking({size: order[:size] for size in sizes}, -order) for _ in parts]
+
+    monkeypatch.setattr(library, "rank_folds", ranked)
+    return names
+
+
+def test_simple_methods_are_tried_again_before_the_third_network(monkeypatch, quick_networks):
+    for name in ("l1", "mrmr"):
+
+        def named(*arguments, name=name, rank=SIMPLE[name]):
+            quick_networks.append(name)
+            return rank(*arguments)
+
+        monkeypatch.setitem(SIMPLE, name, named)
+    networks = ("icap", "l1_l21", "binmask", "stg")
+    example = problem(methods=("random", "univariate", "l1", "mrmr", *networks))
+    contest = Contest(example, Ledger(None), Clock(3600.0))
+    contest.run_needed()
+    contest.run_simple(0.0)
+    assert contest.late == ["l1", "mrmr"]
+    contest.run_networks(0.9)
+    order = list(dict.fromkeys(quick_networks))
+    assert order == ["icap", "l1_l21", "l1", "mrmr", "binmask", "stg"] and not contest.left_out
+
+
+def test_time_that_is_left_goes_to_the_cheapest_methods_that_were_left_out(
+    monkeypatch, quick_networks
+):
+    def seconds(name, rows, columns, folds=5, kept=False):
+        return {"binmask": 50.0, "stg": 10.0, "lassonet": 20.0}[name]
+
+    monkeypatch.setattr(compete.network_contenders, "expected_seconds", seconds)
+    example = problem(methods=("random", "univariate", "binmask", "lassonet", "stg"))
+    contest = Contest(example, Ledger(None), Clock(3600.0))
+    contest.run_needed()
+    monkeypatch.setattr(compete.Pace, "of", lambda self, kind: 1.0)
+    contest.run_networks(0.0)
+    assert contest.late == ["binmask", "lassonet", "stg"] and not quick_networks
+    assert contest.left_out["stg"].endswith(" s were needed, more than was left")
+    left = contest.clock.left()
+    assert contest.run_left_out(lambda name: 0.0) and quick_networks == ["stg"]
+    # What a method would need afterwards is kept free.
+    assert not contest.run_left_out(lambda name: left - 15.0)
+    assert contest.run_left_out(lambda name: left - 45.0) and quick_networks == ["stg", "lassonet"]
+    assert contest.late == ["binmask"]
+
+
+def test_a_method_that_fails_is_not_tried_again(monkeypatch):
+    def failing(*args: object) -> None:
+        raise ValueError("singular")
+
+    monkeypatch.setitem(SIMPLE, "l1", failing)
+    contest = Contest(problem(methods=("random", "univariate", "l1")), Ledger(None), Clock(3600.0))
+    contest.run_needed()
+    contest.run_simple(0.9)
+    monkeypatch.undo()
+    contest.run_simple(0.9)
+    assert contest.left_out == {"l1": "failed: singular"} and not contest.late
+
+
 def test_a_method_that_fails_does_not_lose_the_others(monkeypatch):
     def failing(*args: object) -> None:
         raise ValueError("singular")
@@ -266,17 +337,80 @@ def test_costs_are_those_of_all_columns_of_a_selection():
 
 def test_networks_train_their_folds_together(monkeypatch):
     seen = []
-    real = compete.library.rank_folds
+    real = library.rank_folds
 
     def watched(name, parts, *args):
         *_, seed = args
         seen.append((name, len(parts), seed))
         return real(name, parts, *args)
 
-    monkeypatch.setattr(compete.library, "rank_folds", watched)
+    monkeypatch.setattr(library, "rank_folds", watched)
     example = problem(methods=("random", "univariate", "l1_l21"), seed=3)
     contest = Contest(example, Ledger(None), Clock(3600.0))
     contest.run_needed()
     contest.run_networks(1.0)
     assert seen == [("l1_l21", 5, 3)]
     assert all(f"fold/l1_l21/0/{place}" in contest.ledger for place in range(5))
+
+
+def units_of_many_sizes() -> tuple[Part, np.ndarray]:
+    """A part, and the unit of each column: 0 to 2 matter, with 1, 2 and 12 columns; others do not.
+
+    Noise has 1, 2, 12, 1 and 12 columns. Two columns are a number and whether it is missing, twelve
+    a category.
+    """
+    rng, rows = np.random.default_rng(0), 400
+
+    def category() -> tuple[np.ndarray, np.ndarray]:
+        level = np.resize(np.arange(12), rows)
+        rng.shuffle(level)
+        return np.eye(12)[level], np.resize([-1.0, 1.0], 12)[level]
+
+    def with_missing() -> tuple[np.ndarray, np.ndarray]:
+        missing = rng.random(rows) < 0.2
+        number = np.where(missing, 0.0, rng.normal(size=rows))
+        return np.column_stack([number, missing]), number
+
+    number = rng.normal(size=rows)
+    two, effect_of_two = with_missing()
+    twelve, effect_of_twelve = category()
+    noise = [rng.normal(size=(rows, 1)), with_missing()[0], category()[0]]
+    noise += [rng.normal(size=(rows, 1)), category()[0]]
+    y = (number + effect_of_two + effect_of_twelve + 0.2 * rng.normal(size=rows) > 0).astype(int)
+    columns = [number[:, None], two, twelve, *noise]
+    raw = np.hstack(columns)
+    groups = np.repeat(np.arange(len(columns)), [part.shape[1] for part in columns])
+    return Part(standardise(raw)[0], y, raw), groups
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in (*SIMPLE, *contenders(400, 42, "classification")) if name != "random"]
+)
+def test_units_are_ranked_as_units_whatever_the_number_of_their_columns(name):
+    part, groups = units_of_many_sizes()
+    units = int(groups.max()) + 1
+    example = problem(task="classification", y=part.y, design=design_of_array(part.raw, None, None))
+    example = example.replace(
+        design=dataclasses.replace(
+            example.design, groups=groups, units=tuple(f"unit {unit}" for unit in range(units))
+        )
+    )
+    if name in SIMPLE:
+        ranking = ranked_units.rank(example, name, part, (units,), 0, 1.0)
+    else:
+        (ranking,) = ranked_units.rank_by_network(example, name, [part], (units,))
+    place = np.argsort(ranking.order[units])
+    # Noise of 12 columns comes after what matters and has fewer, a category that matters before
+    # noise of one column.
+    assert place[[0, 1]].max() < place[[4, 5, 7]].min() and place[2] < place[[3, 6]].min()
+
+
+def test_random_columns_are_drawn_by_units():
+    part, groups = units_of_many_sizes()
+    design = dataclasses.replace(design_of_array(part.raw, None, None), groups=groups)
+    units = tuple(f"unit {unit}" for unit in range(8))
+    example = problem(y=part.y, design=dataclasses.replace(design, units=units))
+    first = [
+        ranked_units.rank(example, "random", part, (1,), s, 1.0).order[1][0] for s in range(800)
+    ]
+    assert np.bincount(first).min() > 60
