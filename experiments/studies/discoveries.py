@@ -236,7 +236,9 @@ def main() -> None:
     check_names("unknown table", names, TABLES)
     rows = {
         (name, str(columns), rule): functools.partial(row, name, columns, rule, options.draws)
-        for rule, columns, name in itertools.product(rules, map(int, options.columns), names)
+        for rule, columns, name in itertools.product(
+            options.rules, map(int, options.columns), names
+        )
     }
     continue_table(Path(options.out), rows, lambda table: as_rows(_in_order(table)))
 

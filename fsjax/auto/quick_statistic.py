@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
@@ -87,12 +88,13 @@ def _by_forest(X: Columns, Y: np.ndarray, later: Columns, seed: int) -> np.ndarr
 
 
 def _agreement(predictions: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Correlation ``(K,)`` of predictions ``(K, n, C)`` and the target, the mean over C.
+    """Rank correlation ``(K,)`` of predictions ``(K, n, C)`` and the target, the mean over C.
 
-    Unlike an error, it does not depend on how strongly a model shrinks its predictions.
+    Unlike an error, it depends neither on how strongly a model shrinks its predictions nor on the
+    scale of the target, as that of probabilities.
     """
-    centred = predictions - predictions.mean(axis=1, keepdims=True)
-    target = Y - Y.mean(axis=0)
-    length = np.sqrt(np.square(centred).sum(axis=1) * np.square(target).sum(axis=0))
-    products = (centred * target).sum(axis=1)
-    return (products / np.where(length > 1e-12, length, np.inf)).mean(axis=-1)
+    ranks, target = rankdata(predictions, axis=1), rankdata(Y, axis=0)
+    ranks, target = ranks - ranks.mean(axis=1, keepdims=True), target - target.mean(axis=0)
+    length = np.sqrt(np.square(ranks).sum(axis=1) * np.square(target).sum(axis=0))
+    products = (ranks * target).sum(axis=1)
+    return (products / np.where(length > 0, length, np.inf)).mean(axis=-1)
