@@ -36,7 +36,7 @@ from fsjax.auto.rule import CONSENSUS
 from fsjax.auto.scoring import RANKED, choose_metric, extreme_share, normal_scores
 from fsjax.auto.selection import Selection
 from fsjax.auto.sparse_columns import sparse_design
-from fsjax.auto.stability import MOST_SETS, PAIRS, beside_decoys
+from fsjax.auto.stability import MOST_SETS, PAIRS, beside_decoys, quick_statistic
 from fsjax.auto.target import TARGET, Names, read_target
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number, nearest
 from fsjax.methods import METHODS
@@ -51,6 +51,9 @@ from fsjax.version import __version__
 #: of the networks and further rounds: the latter two between these shares, depending on what
 #: decoys and halves of the rows will need.
 _CHANCE_SHARE, _SIMPLE_SHARE, _NETWORK_SHARES = 0.3, 0.5, (0.5, 0.85)
+
+#: Share of the budget that may be spent when decoys end that a requested rate needs.
+_DECOY_SHARE = 0.45
 
 #: Share of the budget for the selection without likely leaks, if there are any, and the methods of
 #: the one with them, where simple methods suffice.
@@ -227,10 +230,11 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
         contest = Contest(sample, ledger, clock)
         chance = chance_test(sample, ledger, clock, _CHANCE_SHARE)
         contest.run_needed()
-        contest.run_simple(_SIMPLE_SHARE)
         if request.fdr is not None:
             # The requested false discovery rate comes before more methods.
-            beside_decoys(contest, "l1", _SIMPLE_SHARE, MOST_SETS)
+            statistic = quick_statistic(contest, _DECOY_SHARE)
+            beside_decoys(contest, statistic, _DECOY_SHARE, MOST_SETS)
+        contest.run_simple(_SIMPLE_SHARE)
         share = _share_of_networks(contest, clock)
         contest.run_networks(share)
         contest.run_further_rounds(share)
