@@ -14,6 +14,9 @@ CONFIDENCE: Final = 0.95
 #: Scores that differ by less, relatively or absolutely, are equal.
 _SAME: Final = 1e-9
 
+#: Fewest degrees of freedom with which an interval over rows is known.
+_LEAST_FREEDOM: Final = 1.0
+
 #: Verdicts of an interval.
 BETTER, WORSE, ALIKE, UNCLEAR = "better", "worse", "as good", "no difference shown"
 
@@ -100,7 +103,8 @@ def mean_difference(folds: Sequence[FoldGains], clusters: np.ndarray, unit: str)
 
     A cross-validated score varies as the mean of its rows (Bayle et al. 2020), or of clusters of
     dependent rows. By how much the means of folds vary beyond that is the variance between training
-    sets.
+    sets. The interval is Student's; where a few rows make the difference, its degrees of freedom are
+    few (Satterthwaite).
 
     Args:
       folds: of one or several rounds of cross-validation.
@@ -120,9 +124,21 @@ def mean_difference(folds: Sequence[FoldGains], clusters: np.ndarray, unit: str)
     between = np.var([gains.mean() for _, gains in folds], ddof=1) if len(folds) > 1 else 0.0
     within = np.mean([_variance_of_mean(gains, clusters[rows])[0] for rows, gains in folds])
     training = max(between - within, 0.0)
+    freedom = _freedom(gain_of_rows, clusters[known])
+    if freedom <= _LEAST_FREEDOM:
+        return Difference(mean, -np.inf, np.inf, count, unit)
     error = np.sqrt(variance + training / len(folds))
-    reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, count - 1) * error)
+    reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, min(freedom, count - 1)) * error)
     return Difference(mean, mean - reach, mean + reach, count, unit)
+
+
+def _freedom(values: np.ndarray, clusters: np.ndarray) -> float:
+    """Degrees of freedom of a sum of ``(n,)`` values: the clusters, had all the same share in it."""
+    _, numbers = np.unique(clusters, return_inverse=True)
+    sums = np.bincount(numbers, weights=values)
+    fourth = np.power(sums, 4).sum()
+    # Without any difference the interval is 0.
+    return float(np.square(sums).sum() ** 2 / fourth - 1.0) if fourth > 0 else float(len(sums))
 
 
 def wider(first: Difference, second: Difference) -> Difference:

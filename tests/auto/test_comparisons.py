@@ -111,6 +111,19 @@ def test_rounds_of_the_same_rows_are_no_further_rows():
     assert wider(once, once._replace(low=-9.0)).low == -9.0
 
 
+@pytest.mark.parametrize("rows, better", [(1, False), (2, False), (5, False), (12, True)])
+def test_a_few_rows_show_nothing(rows, better):
+    gains = np.where(np.arange(200) < rows, 100.0, 0.0)[np.random.default_rng(0).permutation(200)]
+    folds = [FoldGains(part, gains[part]) for part in np.array_split(np.arange(200), 5)]
+    result = mean_difference(folds, np.arange(200), "rows")
+    assert (result.verdict(np.inf) == BETTER) == better
+
+
+def test_no_difference_is_none():
+    folds = [FoldGains(np.arange(50), np.zeros(50))]
+    assert mean_difference(folds, np.arange(50), "rows")[:3] == (0.0, 0.0, 0.0)
+
+
 def contest_of(name: str, clock: Clock | None = None, **more) -> compete.Contest:
     X, y = rows_of(name)
     X = np.hstack([X, np.random.default_rng(1).normal(size=(120, 8))])
