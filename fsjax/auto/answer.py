@@ -238,8 +238,8 @@ def _remarks(request: Request, contest: Contest) -> list[str]:
         lines.append(f"Methods were compared on {compared:,} of the {rows:,} rows.")
     if contest.ledger.damaged:
         lines.append(
-            f"Damaged lines of progress.jsonl: {contest.ledger.damaged}; the work that they "
-            "recorded was repeated."
+            "Lines of progress.jsonl that are damaged, or belong to another request: "
+            f"{contest.ledger.damaged}; the work that they recorded was repeated."
         )
     if contest.clock.stopped:
         lines.append("The run was stopped before it was complete; run it again to continue.")

@@ -1,8 +1,9 @@
 """Records finished work in ``progress.jsonl``, so that a selection can be resumed.
 
-Each piece of work is a line of JSON with a checksum, written as soon as it is finished. A selection
-of the same table with the same settings continues from these lines. Lines that were cut off or
-changed do not match their checksums; their work is repeated.
+Each piece of work is a line of JSON, written as soon as it is finished, with a checksum of the line
+and of the request that it belongs to. A selection of the same table with the same settings
+continues from these lines. Lines that were cut off or changed, or that belong to another request,
+do not match their checksums; their work is repeated.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Ledger:
       identity: of the data and settings that the pieces belong to, with a folder.
 
     Attributes:
-      damaged: number of lines of the file that did not match their checksums.
+      damaged: number of lines of the file that did not match their checksums, because they were
+        damaged or belong to another request.
 
     Raises:
       ConfigError: if the folder cannot be written, or holds pieces of another selection.
@@ -42,6 +44,7 @@ class Ledger:
     def __init__(self, folder: Path | None, identity: Identity | None = None) -> None:
         self._done: dict[str, Any] = {}
         self._path: Path | None = None
+        self._request = ""
         self.damaged = 0
         if folder is None:
             return
@@ -55,19 +58,16 @@ class Ledger:
             raise ConfigError(f"{folder} cannot be written: {error.strerror}") from None
 
     def _open(self, path: Path, identity: Identity) -> None:
-        pieces, self.damaged = _read(path)
-        theirs = pieces.pop(_IDENTITY, None)
-        if theirs is None:
-            # It is unknown what these pieces belong to.
-            pieces = {}
-        elif changes := identity.changes(Identity.from_json(theirs)):
+        theirs, pieces, self.damaged = _read(path)
+        if theirs is not None and (changes := identity.changes(theirs)):
             raise ConfigError(
                 f"{path.parent} holds another selection ({changes}); choose another folder, or "
                 "remove this one"
             )
-        self._done = pieces
-        kept = {_IDENTITY: identity.to_json(), **pieces}
-        lines = [_line(key, value) for key, value in kept.items()]
+        self._done, self._request = pieces, _request_of(identity)
+        # Whoever reads it checks this line by itself: it says what the others belong to.
+        lines = [_line(_IDENTITY, identity.to_json(), "")]
+        lines += [_line(key, value, self._request) for key, value in pieces.items()]
         write_text(path, "".join(lines))
 
     def __contains__(self, key: str) -> bool:
@@ -82,7 +82,7 @@ class Ledger:
             value = json.loads(json.dumps(make()))
             if self._path is not None:
                 with named_errors(self._path), self._path.open("a") as file:
-                    file.write(_line(key, value))
+                    file.write(_line(key, value, self._request))
                     file.flush()
                     os.fsync(file.fileno())
             self._done[key] = value
@@ -127,18 +127,27 @@ def json_number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _line(key: str, value: Any) -> str:
-    return json.dumps({"key": key, "value": value, "sum": _checksum(key, value)}) + "\n"
+def _line(key: str, value: Any, request: str) -> str:
+    return json.dumps({"key": key, "value": value, "sum": _checksum(key, value, request)}) + "\n"
 
 
-def _checksum(key: str, value: Any) -> str:
-    return hashlib.sha256(json.dumps([key, value]).encode()).hexdigest()[:16]
+def _checksum(*values: Any) -> str:
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
 
 
-def _read(path: Path) -> tuple[dict[str, Any], int]:
-    """The pieces of a file by key, and the number of lines that do not match their checksums."""
+def _request_of(identity: Identity) -> str:
+    """A checksum of what identifies a request; versions do not."""
+    return _checksum({**identity.to_json(), "versions": None})
+
+
+def _read(path: Path) -> tuple[Identity | None, dict[str, Any], int]:
+    """The identity in a file, its pieces by key, and the number of lines that are not believed.
+
+    Without an identity it is unknown what pieces belong to, and there are none.
+    """
     if not path.exists():
-        return {}, 0
+        return None, {}, 0
+    identity, request = None, ""
     pieces: dict[str, Any] = {}
     damaged = 0
     for text in path.read_bytes().decode("utf-8", "replace").split("\n"):
@@ -150,8 +159,11 @@ def _read(path: Path) -> tuple[dict[str, Any], int]:
         except (ValueError, TypeError, KeyError, RecursionError):
             damaged += 1
             continue
-        if isinstance(key, str) and checksum == _checksum(key, value):
+        if identity is None and key == _IDENTITY and checksum == _checksum(key, value, ""):
+            identity = Identity.from_json(value)
+            request = _request_of(identity)
+        elif identity and isinstance(key, str) and checksum == _checksum(key, value, request):
             pieces[key] = value
         else:
             damaged += 1
-    return pieces, damaged
+    return identity, pieces, damaged

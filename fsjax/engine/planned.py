@@ -6,6 +6,7 @@ import functools
 import warnings
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fsjax.distributed.exchange import process_count
+from fsjax.distributed.exchange import is_lead, process_count
 from fsjax.distributed.same import check_same, code
 from fsjax.engine.control import Control
 from fsjax.engine.fingerprint import described, described_settings, fingerprint, versions
@@ -30,6 +31,7 @@ from fsjax.groups import any_column, unit_names
 from fsjax.method import Method, Spec, TrainState
 from fsjax.registry import Fixed, Structure
 from fsjax.storage.checkpoints import Checkpoints
+from fsjax.storage.file_lock import exclusive
 from fsjax.storage.identity import Identity
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import content_of, dense_rows, filled_rows, stack_rows
@@ -112,7 +114,8 @@ class Plan:
           folder: subfolder of ``checkpoint_dir`` for checkpoints; by default the folder itself.
 
         Raises:
-          ConfigError: for an argument that is not traced, and for checkpoints of another run.
+          ConfigError: for an argument that is not traced, for checkpoints of another run, and if
+            another thread or process is using the folder.
           NonFiniteLossError: if the training loss becomes NaN or infinite.
         """
         check_names(f"{self.method.name} has no traced argument", hyper, self.hyper)
@@ -120,13 +123,20 @@ class Plan:
         resting = np.zeros(len(places), bool) if idle is None else np.asarray(idle)
         values_of = {name: [float(value) for value in values] for name, values in hyper.items()}
         values = {name: [value] * len(places) for name, value in self.hyper.items()} | values_of
+        arguments = {name: np.asarray(v, np.float32) for name, v in values.items()}
+        self._check_processes(places, arguments, resting)
         checkpoints = None
         if self.checkpoint_dir is not None:
             where = self.checkpoint_dir / (folder or "")
             checkpoints = Checkpoints(where, self._identity(places, values_of))
-        arguments = {name: np.asarray(v, np.float32) for name, v in values.items()}
-        self._check_processes(places, arguments, resting)
-        return train(self, places, arguments, resting, checkpoints)
+        with self._checkpoint_lock():
+            return train(self, places, arguments, resting, checkpoints)
+
+    def _checkpoint_lock(self) -> AbstractContextManager[None]:
+        """Exclusive use of the folder of checkpoints, which process 0 writes for all processes."""
+        if self.checkpoint_dir is None or not is_lead():
+            return nullcontext()
+        return exclusive(self.checkpoint_dir)
 
     def _check_processes(
         self, rows: np.ndarray, hyper: Mapping[str, np.ndarray], idle: np.ndarray
@@ -220,7 +230,7 @@ class Plan:
           NonFiniteLossError: if the training loss becomes NaN or infinite.
         """
         self.check_number()
-        with self.control.running():
+        with self._checkpoint_lock(), self.control.running():
             return self._fit()
 
     def _fit(self) -> list[FitResult]:

@@ -1,4 +1,4 @@
-"""Exclusive use of a folder by one process, by a lock file in that folder."""
+"""Exclusive use of a folder by one thread of one process, by a lock file in that folder."""
 
 from __future__ import annotations
 
@@ -36,18 +36,22 @@ _TRIES = 100
 
 @dataclasses.dataclass
 class _Lock:
-    """A lock of this process.
+    """A lock of a thread of this process.
 
     Attributes:
       file: path of the lock file.
       descriptor: of the open lock file; ``None`` in a read-only folder.
       new_folders: folders that were created for it, the innermost first.
+      process, thread: numbers of the process and the thread that hold it. A process that was
+        forked from the holder inherits this record, but not the right to the folder.
       blocks: number of blocks that hold it.
     """
 
     file: Path
     descriptor: int | None
     new_folders: list[Path]
+    process: int = dataclasses.field(default_factory=os.getpid)
+    thread: int = dataclasses.field(default_factory=threading.get_ident)
     blocks: int = 0
 
 
@@ -58,9 +62,9 @@ _changes = threading.Lock()
 
 @contextmanager
 def exclusive(folder: str | Path) -> Iterator[None]:
-    """Lock a folder against other processes; it is created if it does not exist.
+    """Lock a folder against other threads and processes; it is created if it does not exist.
 
-    The lock is released when the process ends, even if it is killed. The process that holds it may
+    The lock is released when the process ends, even if it is killed. The thread that holds it may
     lock again. At the end of the last block the lock file is removed, and so are folders that were
     created for it and are still empty.
 
@@ -69,22 +73,39 @@ def exclusive(folder: str | Path) -> Iterator[None]:
     folder is not locked.
 
     Raises:
-      ConfigError: if another process holds the lock, with its process number; if the folder is a
-        file; if the lock file is a link, is not a regular file, or belongs to another user.
+      ConfigError: if another process holds the lock, with its process number, or another thread of
+        this process; if the folder is a file; if the lock file is a link, is not a regular file, or
+        belongs to another user.
       OSError: if the folder cannot be created or the lock file cannot be opened.
     """
     path = os.path.realpath(folder)
     with _changes:
         if path not in _held:
             _held[path] = _acquired(Path(folder), path)
-        _held[path].blocks += 1
+        lock = _held[path]
+        _check_holder(lock, folder)
+        lock.blocks += 1
     try:
         yield
     finally:
         with _changes:
-            _held[path].blocks -= 1
-            if not _held[path].blocks:
+            lock.blocks -= 1
+            # A process that was forked within the block leaves the lock to its parent.
+            if not lock.blocks and lock.process == os.getpid():
                 _release(_held.pop(path))
+
+
+def _check_holder(lock: _Lock, folder: str | Path) -> None:
+    """Raise ConfigError if another thread, or the process that forked this one, holds a lock."""
+    if (lock.process, lock.thread) == (os.getpid(), threading.get_ident()):
+        return
+    forked = lock.process != os.getpid()
+    holder = f"the process {lock.process}" if forked else "another thread of this process"
+    raise ConfigError(_in_use(folder, holder))
+
+
+def _in_use(folder: str | Path, holder: str) -> str:
+    return f"{folder} is in use by {holder}; wait until it ends, or name another folder"
 
 
 def _acquired(folder: Path, path: str) -> _Lock:
@@ -157,10 +178,8 @@ def _lock(descriptor: int, folder: Path, file: Path) -> bool:
             _lock_descriptor(descriptor)
         except OSError as error:
             if error.errno in _BUSY:
-                raise ConfigError(
-                    f"{folder} is in use by the process {_holder(descriptor)}; wait until it ends, "
-                    "or name another folder"
-                ) from None
+                holder = f"the process {_holder(descriptor)}"
+                raise ConfigError(_in_use(folder, holder)) from None
             if error.errno not in _NO_LOCKS:
                 raise OSError(error.errno, error.strerror, os.fspath(file)) from None
             warnings.warn(

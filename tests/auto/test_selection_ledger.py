@@ -73,6 +73,24 @@ def test_pieces_of_nobody_knows_what_are_not_believed(tmp_path):
     assert "a" not in Ledger(tmp_path, Identity({"seed": 0}))
 
 
+def test_lines_of_another_request_are_not_believed(tmp_path):
+    other = Ledger(tmp_path / "other", Identity({"seed": 7}))
+    other.get("c", lambda: {"value": 0.0})
+    other.get("a", lambda: {"value": 0.0})
+    (*_, foreign) = (tmp_path / "other" / NAME).read_text().splitlines(keepends=True)
+    folder = tmp_path / "mine"
+    filled(folder)
+    for text in (foreign, (tmp_path / "other" / NAME).read_text()):
+        with (folder / NAME).open("a") as file:
+            file.write(text)
+        again = Ledger(folder, Identity({"seed": 0}))
+        assert again["a"] == {"value": 1.5} and "c" not in again
+        assert again.damaged == len(text.splitlines())
+    # Rounding depends on versions; the request does not.
+    assert "a" in Ledger(folder, Identity({"seed": 0}, versions={"jax": "another"}))
+    assert "a" in Ledger(folder, Identity({"seed": 0}))
+
+
 def test_sections_do_not_see_each_other(tmp_path):
     ledger = filled(tmp_path)
     part = Section(ledger, "part/")

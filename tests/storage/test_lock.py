@@ -1,4 +1,4 @@
-"""Folders that one process works in at a time."""
+"""Folders that one thread of one process works in at a time."""
 
 import errno
 import fcntl
@@ -8,6 +8,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -71,6 +74,64 @@ def test_the_holder_may_ask_again_and_gives_it_back(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
     assert done.stdout == "free\n"
+
+
+@contextmanager
+def held_by_another_thread(folder: Path) -> Iterator[None]:
+    with ThreadPoolExecutor(1) as pool:
+        lock = exclusive(folder)
+        pool.submit(lock.__enter__).result()
+        try:
+            yield
+        finally:
+            pool.submit(lock.__exit__, None, None, None).result()
+
+
+def _select(folder: Path) -> None:
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.resize([0, 1], 60)
+    fsjax.select(X, y, workdir=folder)
+
+
+def _fit(folder: Path) -> None:
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.resize([0, 1], 60)
+    fsjax.fit(fsjax.methods.stg(num_features=2), (X, y), num_epochs=1, checkpoint_dir=folder)
+
+
+def _nothing(folder: Path) -> None:
+    with exclusive(folder):
+        pass
+
+
+@pytest.mark.parametrize("work", [_nothing, _select, _fit])
+def test_another_thread_is_kept_out(work: Callable[[Path], None], tmp_path: Path) -> None:
+    with held_by_another_thread(tmp_path):
+        before = sorted(tmp_path.iterdir())
+        with pytest.raises(ConfigError, match="in use by another thread of this process; wait"):
+            work(tmp_path)
+        assert sorted(tmp_path.iterdir()) == before
+    _nothing(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_forked_process_does_not_inherit_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent = os.getpid()
+    with exclusive(tmp_path):
+        with monkeypatch.context() as forked:
+            forked.setattr(os, "getpid", lambda: parent + 1)
+            with pytest.raises(ConfigError, match=f"in use by the process {parent}; wait"):
+                _nothing(tmp_path)
+        assert (tmp_path / NAME).exists()
+    # Nor does it remove the lock of its parent at the end of the block in which it was forked.
+    lock = exclusive(tmp_path)
+    lock.__enter__()
+    with monkeypatch.context() as forked:
+        forked.setattr(os, "getpid", lambda: parent + 1)
+        lock.__exit__(None, None, None)
+    assert (tmp_path / NAME).exists()
+    _nothing(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
