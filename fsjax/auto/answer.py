@@ -339,7 +339,7 @@ def confusion_table(contest: Contest, choice: Choice, classes: Names) -> pd.Data
             if len(order) < choice.size:
                 return None
             columns = problem.design.columns_of(order)
-        train, test = parts(problem.design, problem.y, fold)
+        train, test = parts(problem.design, problem.y, fold, problem.weights)
         model, X = fitted(contest.judge, problem.task, train, test, columns)
         np.add.at(counts, (test.y, model.predict(X).astype(int)), 1)
     return pd.DataFrame(counts, index=list(classes), columns=list(classes))

@@ -32,6 +32,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 from fsjax.auto.rankers.parts import Part, standardise
+from fsjax.auto.row_weights import fit_weighted
 from fsjax.auto.scoring import Metric
 from fsjax.errors import ConfigError, check_choice
 from fsjax.evaluation import CoxRegression
@@ -191,7 +192,7 @@ def judged(
     model, X = fitted(judge, task, train, test, columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return float(metric.score(model, X, test.y))
+        return float(metric.score(model, X, test.y, test.weights))
 
 
 def fitted(
@@ -202,27 +203,30 @@ def fitted(
     A few columns of sparse rows are made dense. More columns are divided by their largest value and
     get a linear model, as scikit-learn advises.
     """
-    X, X_test = _seen(train.X, test.X, columns)
-    part = Part(X, train.y)
+    X, X_test = _seen(train, test, columns)
+    part = Part(X, train.y, weights=train.weights)
     most = judge.most_rows
     if as_table(X).sparse:
         judge = judges_of(task)[0]
         most = _SPARSE_ROWS.get(task, np.inf)
     if len(part.y) > most:
         rows = np.random.default_rng(0).permutation(len(part.y))[: int(most)]
-        part = Part(part.X[rows], part.y[rows])
+        kept = None if part.weights is None else part.weights[rows]
+        part = Part(part.X[rows], part.y[rows], weights=kept)
     model = judge.build(part)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(part.X, part.y)
+        fit_weighted(model, part.X, part.y, part.weights)
     return model, X_test
 
 
-def _seen(X: Columns, X_test: Columns, columns: np.ndarray) -> tuple[Columns, ...]:
+def _seen(train: Part, test: Part, columns: np.ndarray) -> tuple[Columns, ...]:
+    X, X_test = train.X, test.X
     if isinstance(X, np.ndarray):
         return X[:, columns], X_test[:, columns]
     if len(columns) <= FEW:
-        return standardise(densify(X[:, columns]), densify(X_test[:, columns]))
+        dense = densify(X[:, columns]), densify(X_test[:, columns])
+        return standardise(*dense, weights=train.weights)
     rows = (X[:, columns], X_test[:, columns]) if len(columns) < X.shape[1] else (X, X_test)
     # Deviations would make rare columns large; rows of length 1 on average suit linear models.
     low, high = limits(rows[0])
@@ -303,8 +307,10 @@ class _EachLabel(ClassifierMixin, BaseEstimator):
     def __init__(self, build: Callable[[Part], Any]) -> None:
         self.build = build
 
-    def fit(self, X: Columns, y: np.ndarray) -> Self:
-        self.models_ = [self._model(Part(X, label)).fit(X, label) for label in y.T]
+    def fit(self, X: Columns, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
+        self.models_ = [
+            fit_weighted(self._model(Part(X, label)), X, label, sample_weight) for label in y.T
+        ]
         return self
 
     def _model(self, part: Part) -> Any:

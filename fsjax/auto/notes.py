@@ -27,6 +27,7 @@ LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
         "number": "remark",
         "order": "remark",
         "rare": "remark",
+        "weights": "remark",
     }
 )
 

@@ -25,9 +25,10 @@ from fsjax.auto.leaks import leaks
 from fsjax.auto.network_contenders import contenders, fits_task
 from fsjax.auto.notes import Note
 from fsjax.auto.plan import plan
-from fsjax.auto.problem import Problem, on_rows, some_rows
+from fsjax.auto.problem import Problem, in_proportion, on_rows, some_rows
 from fsjax.auto.progress_file import Ledger, Section
 from fsjax.auto.rankers import SIMPLE
+from fsjax.auto.row_weights import check_weighted, weighted_rows_of
 from fsjax.auto.rule import CONSENSUS
 from fsjax.auto.scoring import choose_metric
 from fsjax.auto.selection import Selection
@@ -71,6 +72,7 @@ class _Settings(NamedTuple):
     row_groups: Any
     ordered: bool
     seed: int
+    sample_weight: Any = None
 
 
 def select(
@@ -88,6 +90,7 @@ def select(
     drop: Sequence[str] = (),
     costs: Mapping[str, float] | None = None,
     row_groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     ordered: bool = False,
     seed: int = 0,
     workdir: str | Path | None = None,
@@ -130,6 +133,11 @@ def select(
       costs: a number above 0 for each column by name, by default 1: selects the cheapest columns
         that are not worse than the best, instead of the fewest.
       row_groups: ``(N,)`` labels of rows that stay on one side of each split, such as patients.
+      sample_weight: ``(N,)`` weights of the rows, at least 0: in rankings, models, scores and
+        imputation, rows count in proportion to them, and rows of weight 0 are left out. Only
+        their ratios matter: the number of rows stays N. The permutation test repeats rows in
+        proportion, up to rounding. P-values, effects and correlations of single columns and the
+        models of decoys count all rows alike. Not for survival.
       ordered: whether the rows are in order of time, so that models train on earlier rows.
       seed: of folds, draws and trainings, at least 0.
       workdir: folder for ``progress.jsonl`` and the report; the same call resumes from there.
@@ -150,10 +158,12 @@ def select(
         raise ConfigError(f"fdr={fdr!r}; choose a number between 0 and 1, such as 0.1")
     settings = _Settings(
         task, metric, impute, methods, keep, drop, costs, row_groups, ordered,
-        check_whole("seed", seed, least=0),
+        check_whole("seed", seed, least=0), sample_weight,
     )  # fmt: skip
     problem, classes, notes = _problem(X, y, settings)
     chosen_judge = requested_judge(judge, problem.task)
+    if problem.weights is not None:
+        check_weighted(problem.task, judge, problem.metric)
     named_costs = None if costs is None else dict(costs)
     request = Request(problem, classes, fdr, (*origin.notes, *notes), origin, named_costs)
     # Raises for a table without usable folds, before anything is written.
@@ -209,7 +219,7 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
     try:
         sample = plan(request.table, judge, ledger, clock)
         contest = Contest(sample, ledger, clock)
-        chance = chance_test(sample, ledger, clock, _CHANCE_SHARE)
+        chance = chance_test(in_proportion(sample), ledger, clock, _CHANCE_SHARE)
         contest.run_needed()
         contest.run_simple(_SIMPLE_SHARE)
         if request.fdr is not None:
@@ -248,14 +258,19 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
     X = X if sparse else _frame(X)
     if len(X.shape) != 2 or not X.shape[0]:
         raise DataError(f"X has shape {X.shape}; give a table of (rows, columns)")
+    X, y, row_groups, weights, of_weights = weighted_rows_of(
+        X, y, settings.row_groups, settings.sample_weight
+    )
+    X = X.reset_index(drop=True) if isinstance(X, pd.DataFrame) else X
     target, task, classes, notes = read_target(y, settings.task, X.shape[0])
     groups = None
-    if settings.row_groups is not None:
-        groups = group_numbers(settings.row_groups, X.shape[0], settings.ordered)
+    if row_groups is not None:
+        groups = group_numbers(row_groups, X.shape[0], settings.ordered)
     rows, target, classes, rare = _common_rows(target, task, classes, groups)
     if rare:
         X = X[rows] if not isinstance(X, pd.DataFrame) else X.iloc[rows].reset_index(drop=True)
         groups = None if groups is None else groups[rows]
+        weights = None if weights is None else weights[rows]
     table = (sparse_design if sparse else design)(X, settings.impute)
     keep = _known_columns("keep", settings.keep, table, X)
     table = _without(table, _known_columns("drop", settings.drop, table, X), keep)
@@ -278,8 +293,9 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
         ordered=settings.ordered,
         keep=tuple(numbers[name] for name in keep),
         costs=None if settings.costs is None else _costs(settings.costs, table, X),
+        weights=None if weights is None else weights / weights.mean(),
     )
-    return problem, classes, (*notes, *rare, *table.notes)
+    return problem, classes, (*notes, *of_weights, *rare, *table.notes)
 
 
 def _frame(X: Any) -> pd.DataFrame:
@@ -420,6 +436,7 @@ def _identity(problem: Problem, judge: Judge | None) -> Identity:
             "columns": digest(np.array(problem.design.names)),
             "target": digest(problem.y),
             "row_groups": None if groups is None else digest(groups),
+            "sample_weight": None if problem.weights is None else digest(problem.weights),
         },
         code={"fsjax": __version__},
     )

@@ -137,7 +137,7 @@ def _rankings(
     rows: Sequence[np.ndarray | None],
 ) -> list[Ranking]:
     """Rankings of several parts of the rows, or of all (``None``); networks train together."""
-    prepared = [all_rows(problem.design, problem.y, part) for part in rows]
+    prepared = [all_rows(problem.design, problem.y, part, problem.weights) for part in rows]
     if of_library(method):
         return rank_by_network(problem, method, prepared, (size,))
 
@@ -169,7 +169,7 @@ def beside_decoys(contest: Contest, statistic: str, share: float, sets: int) -> 
     """
     problem, ledger, clock = contest.problem, contest.ledger, contest.clock
     units = problem.design.num_units
-    part = functools.cache(lambda: all_rows(problem.design, problem.y))
+    part = functools.cache(lambda: all_rows(problem.design, problem.y, None, problem.weights))
     # Fitted once, and only if a set is missing.
     draw = functools.cache(lambda: decoy_model(part().X, problem.design.groups))
     network = statistic == NETWORK

@@ -33,6 +33,7 @@ def scores_of_tables(
     *,
     num_seeds: int = 1,
     seed: int = 0,
+    sample_weight: np.ndarray | None = None,
     **options: Any,
 ) -> np.ndarray:
     """Importance of the columns of each table, from one training per table and seed.
@@ -44,6 +45,7 @@ def scores_of_tables(
         standardised.
       num_seeds: trainings per table, at least 1.
       seed: whole number from 0; of the trainings and of the validation rows.
+      sample_weight: ``(N,)`` above 0, of the rows of each table.
       **options: those of :func:`fsjax.fit` except ``seeds``, ``split`` and ``task``.
 
     Returns:
@@ -76,7 +78,10 @@ def scores_of_tables(
             np.concatenate(part).astype(np.float32),
             np.concatenate([y] * len(part)),
         )
-        result = fit(method, dataset, seeds=seeds, split=splits, task=task, **options)
+        weights = None if sample_weight is None else np.concatenate([sample_weight] * len(part))
+        result = fit(
+            method, dataset, seeds=seeds, split=splits, task=task, sample_weight=weights, **options
+        )
         importances.append(shares(result.scores).reshape(len(part), num_seeds, -1).mean(axis=1))
     return np.concatenate(importances)
 

@@ -76,13 +76,20 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, row_groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        row_groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Runs the selection on all rows.
 
         Args:
           X: ``(N, D)`` numbers without missing values, also sparse.
           y: ``(N,)`` labels or numbers, or ``(N, C)`` numbers.
           row_groups: ``(N,)`` labels of rows that stay on one side of each split.
+          sample_weight: ``(N,)`` weights of the rows, at least 0; see :func:`fsjax.select`.
 
         Raises:
           DataError, ConfigError: as :func:`fsjax.select`; both are ValueErrors.
@@ -104,6 +111,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
             fdr=self.fdr,
             methods=self.methods,
             row_groups=row_groups,
+            sample_weight=sample_weight,
             seed=self.random_state,
             progress=self.verbose,
         )
