@@ -401,6 +401,9 @@ def rank(
       effort: in (0, 1].
     """
     scores = SIMPLE[name](part, problem.task, seed, effort)
+    if name == "random":
+        # Every unit has the same chance, whatever the number of its columns.
+        scores = scores[: problem.design.num_units][problem.design.groups]
     return with_kept(rank_units(scores, problem.design.groups, sizes), problem)
 
 

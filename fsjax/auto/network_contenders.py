@@ -90,9 +90,7 @@ def selected_weights(result: FitResult) -> np.ndarray:
     logits = logits + np.asarray(selector["bias"])[:, None]
     probability = softmax(logits, axis=2)
     norms = np.linalg.norm(np.asarray(decoder[FIRST_LAYER]["Dense_0"]["kernel"]), axis=2)
-    # The first columns of all groups come first, then the second ones; without groups there is one.
-    selector_norms = norms.reshape(len(norms), -1, logits.shape[1]).sum(axis=1)
-    weights = np.einsum("sk,skd->sd", selector_norms, probability)
+    weights = np.einsum("sk,skd->sd", norms, probability)
     return np.where(np.asarray(result.states.feature_mask), weights, -np.inf)
 
 

@@ -1,5 +1,7 @@
 """Who competes, on which rows, in which order, and what is left out for lack of time."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,11 +14,12 @@ from fsjax.auto.columns import Design, design_of_array
 from fsjax.auto.compete import Contest
 from fsjax.auto.folds import halves
 from fsjax.auto.judge import judges_of
+from fsjax.auto.network_contenders import contenders
 from fsjax.auto.plan import plan
 from fsjax.auto.problem import Problem, on_rows, sizes_of, some_rows, with_kept
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import SIMPLE, Ranking
-from fsjax.auto.rankers.parts import Part
+from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.scoring import METRICS
 
 
@@ -280,3 +283,64 @@ def test_networks_train_their_folds_together(monkeypatch):
     contest.run_networks(1.0)
     assert seen == [("l1_l21", 5, 3)]
     assert all(f"fold/l1_l21/0/{place}" in contest.ledger for place in range(5))
+
+
+def units_of_many_sizes() -> tuple[Part, np.ndarray]:
+    """A part, and the unit of each column: 0 to 2 matter, with 1, 2 and 12 columns; others do not.
+
+    Noise has 1, 2, 12, 1 and 12 columns. Two columns are a number and whether it is missing, twelve
+    a category.
+    """
+    rng, rows = np.random.default_rng(0), 400
+
+    def category() -> tuple[np.ndarray, np.ndarray]:
+        level = np.resize(np.arange(12), rows)
+        rng.shuffle(level)
+        return np.eye(12)[level], np.resize([-1.0, 1.0], 12)[level]
+
+    def with_missing() -> tuple[np.ndarray, np.ndarray]:
+        missing = rng.random(rows) < 0.2
+        number = np.where(missing, 0.0, rng.normal(size=rows))
+        return np.column_stack([number, missing]), number
+
+    number = rng.normal(size=rows)
+    two, effect_of_two = with_missing()
+    twelve, effect_of_twelve = category()
+    noise = [rng.normal(size=(rows, 1)), with_missing()[0], category()[0]]
+    noise += [rng.normal(size=(rows, 1)), category()[0]]
+    y = (number + effect_of_two + effect_of_twelve + 0.2 * rng.normal(size=rows) > 0).astype(int)
+    columns = [number[:, None], two, twelve, *noise]
+    raw = np.hstack(columns)
+    groups = np.repeat(np.arange(len(columns)), [part.shape[1] for part in columns])
+    return Part(standardise(raw)[0], y, raw), groups
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in (*SIMPLE, *contenders(400, 42, "classification")) if name != "random"]
+)
+def test_units_are_ranked_as_units_whatever_the_number_of_their_columns(name):
+    part, groups = units_of_many_sizes()
+    units = int(groups.max()) + 1
+    example = problem(task="classification", y=part.y, design=design_of_array(part.raw, None, None))
+    example = example.replace(
+        design=dataclasses.replace(
+            example.design, groups=groups, units=tuple(f"unit {unit}" for unit in range(units))
+        )
+    )
+    if name in SIMPLE:
+        ranking = compete.rank(example, name, part, (units,), 0, 1.0)
+    else:
+        (ranking,) = compete.rank_by_network(example, name, [part], (units,))
+    place = np.argsort(ranking.order[units])
+    # Noise of 12 columns comes after what matters and has fewer, a category that matters before
+    # noise of one column.
+    assert place[[0, 1]].max() < place[[4, 5, 7]].min() and place[2] < place[[3, 6]].min()
+
+
+def test_random_columns_are_drawn_by_units():
+    part, groups = units_of_many_sizes()
+    design = dataclasses.replace(design_of_array(part.raw, None, None), groups=groups)
+    units = tuple(f"unit {unit}" for unit in range(8))
+    example = problem(y=part.y, design=dataclasses.replace(design, units=units))
+    first = [compete.rank(example, "random", part, (1,), s, 1.0).order[1][0] for s in range(800)]
+    assert np.bincount(first).min() > 60
