@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 #: Most rows that are shown unfolded, of selected columns, and of columns that are not selected.
 OPEN, SELECTED, OTHERS = 20, 300, 100
 
-#: Files that the page links to: all columns of the selection, and of the one without leaks.
-FILE, WITHOUT_LEAKS = "columns.csv", "columns-without-leaks.csv"
+#: Files that the page links to: all columns of the selection, and of the one with leaks.
+FILE, WITH_LEAKS = "columns.csv", "columns-with-leaks.csv"
 
 #: Most class means, and most correlated columns, that a row shows.
 _MEANS, _ALIKE = 3, 3

@@ -17,6 +17,9 @@ LEFT_OUT: Final = ("constant", "identifier", "text", "duplicate", "empty")
 LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
     {
         "leak": "warning",
+        "near leak": "warning",
+        "equal rows": "warning",
+        "few rows": "warning",
         "sentinel": "warning",
         "target": "warning",
         **dict.fromkeys(LEFT_OUT, "remark"),

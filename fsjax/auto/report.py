@@ -12,7 +12,7 @@ import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from fsjax.auto.column_table import COLUMN_STYLE, SEARCH_SCRIPT, WITHOUT_LEAKS, columns_section
+from fsjax.auto.column_table import COLUMN_STYLE, SEARCH_SCRIPT, WITH_LEAKS, columns_section
 from fsjax.auto.notes import LEFT_OUT, Note
 from fsjax.auto.scoring import metric_named
 from fsjax.extras import is_installed
@@ -74,8 +74,8 @@ def _sections(selection: Selection, command: str | None, date: datetime.date) ->
     leaks = [note for note in selection.notes if note.level != "remark"]
     if leaks:
         yield "<h2>Look at these first</h2>" + _notes(leaks)
-    if selection.without_leaks is not None:
-        yield _without_leaks(selection.without_leaks)
+    if selection.with_leaks is not None:
+        yield _with_leaks(selection.with_leaks)
     yield "<h2>Score by number of columns</h2>" + _curves(selection, "curves")
     if selection.comparisons is not None and len(selection.comparisons):
         yield "<h2>Comparisons</h2>" + _comparisons(selection, selection.comparisons)
@@ -105,8 +105,7 @@ def _verdict(selection: Selection) -> str:
     if selection.undecided:
         kind, label = "undecided", "Undecided"
     elif selection.better_than_chance:
-        leaks = any(note.kind == "leak" for note in selection.notes)
-        kind, label = "better", "Better than chance" + (", with likely leaks" if leaks else "")
+        kind, label = "better", "Better than chance"
     else:
         kind, label = "nothing", "Not better than chance"
     first, *others = (html.escape(text) for text in selection.statements)
@@ -145,12 +144,12 @@ def _figures(selection: Selection) -> str:
     return f"<dl class='figures'>{tiles}</dl>"
 
 
-def _without_leaks(selection: Selection) -> str:
-    """Verdict, numbers and columns of the selection from the columns that are not likely leaks."""
+def _with_leaks(selection: Selection) -> str:
+    """Verdict, numbers and columns of the selection from all columns, likely leaks included."""
     return (
-        "<h2>Without these columns</h2><div class='aside'>"
-        f"{_verdict(selection)}{_figures(selection)}{_curves(selection, 'without-leaks')}"
-        f"{columns_section(selection, WITHOUT_LEAKS)}</div>"
+        "<h2>With the likely leaks</h2><div class='aside'>"
+        f"{_verdict(selection)}{_figures(selection)}{_curves(selection, 'with-leaks')}"
+        f"{columns_section(selection, WITH_LEAKS)}</div>"
     )
 
 

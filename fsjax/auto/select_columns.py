@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
+from fsjax.auto import statements
 from fsjax.auto.answer import Origin, Request, answer, early_choice
 from fsjax.auto.budget import Clock, seconds
 from fsjax.auto.chance import Chance, chance_test
@@ -21,7 +22,7 @@ from fsjax.auto.columns import Design, design
 from fsjax.auto.compete import Contest
 from fsjax.auto.folds import common_classes, group_numbers
 from fsjax.auto.judge import Judge, requested_judge
-from fsjax.auto.leaks import leaks
+from fsjax.auto.near_leaks import leak_notes
 from fsjax.auto.network_contenders import contenders, fits_task
 from fsjax.auto.notes import Note
 from fsjax.auto.plan import plan
@@ -49,11 +50,9 @@ from fsjax.version import __version__
 #: decoys and halves of the rows will need.
 _CHANCE_SHARE, _SIMPLE_SHARE, _NETWORK_SHARES = 0.3, 0.5, (0.5, 0.85)
 
-#: Share of the budget for the selection with likely leaks, if one without them follows.
-_LEAK_SHARE = 0.45
-
-#: Most rows on which leaks are looked for.
-_LEAK_ROWS = 20_000
+#: Share of the budget for the selection without likely leaks, if there are any, and the methods of
+#: the one with them, where simple methods suffice.
+_CLEAN_SHARE, _METHODS_WITH_LEAKS = 0.75, ("random", "univariate", "l1", "forest")
 
 #: Most rows on which folds are tried before anything runs.
 _FOLD_ROWS = 1_000
@@ -165,14 +164,16 @@ def select(
     if problem.weights is not None:
         check_weighted(problem.task, judge, problem.metric)
     named_costs = None if costs is None else dict(costs)
-    request = Request(problem, classes, fdr, (*origin.notes, *notes), origin, named_costs)
+    warnings = leak_notes(problem, classes)
+    all_notes = (*origin.notes, *notes, *warnings)
+    request = Request(problem, classes, fdr, all_notes, origin, named_costs)
     # Raises for a table without usable folds, before anything is written.
     on_rows(problem, some_rows(problem, _FOLD_ROWS))
     folder = None if workdir is None else Path(workdir)
     # In small matrix products and models, threads wait for each other longer than they work.
     with threadpool_limits(1), nullcontext() if folder is None else exclusive(folder):
-        ledger = Ledger(folder, _identity(problem, chosen_judge))
-        selection = _with_and_without_leaks(request, chosen_judge, ledger, clock)
+        ledger = Ledger(folder, _identity(problem, chosen_judge, warnings))
+        selection = _without_and_with_leaks(request, chosen_judge, ledger, clock)
         selection = dataclasses.replace(selection, seconds=round(clock.spent, 2))
         if folder is not None:
             selection.save(folder, origin.command)
@@ -180,34 +181,33 @@ def select(
     return selection
 
 
-def _with_and_without_leaks(
+def _without_and_with_leaks(
     request: Request, judge: Judge | None, ledger: Ledger, clock: Clock
 ) -> Selection:
-    """The selection; if there are likely leaks, with the one without them beside it."""
+    """The selection; if there are likely leaks, the one with them beside the one without."""
     table = request.table
-    rows = some_rows(table, _LEAK_ROWS)
-    sample = dataclasses.replace(table.design, X=table.design.X[rows])
-    warnings = leaks(sample, table.y[rows], table.task)
-    request = request._replace(notes=(*request.notes, *warnings))
-    others = [
-        unit
-        for unit, name in enumerate(table.design.units)
-        if name not in {warning.column for warning in warnings}
-    ]
-    if not warnings or len(others) < 2:
+    leaking = {note.column for note in request.notes if note.kind == "leak"}
+    others = [unit for unit, name in enumerate(table.design.units) if name not in leaking]
+    if len(others) < max(2, len(table.keep) + 1) or not leaking:
         return _run(request, judge, ledger, clock)
-    first_clock = clock.part(_LEAK_SHARE)
-    selection = _run(request, judge, ledger, first_clock)
-    if first_clock.stopped:
+    clean_clock = clock.part(_CLEAN_SHARE)
+    clean = request._replace(table=_of_units(table, others))
+    selection = _run(clean, judge, ledger, clean_clock)
+    if clean_clock.stopped:
         clock.stop()
-    clean = request._replace(table=_of_units(table, others), notes=())
-    without = None
+    beside = None
     if not clock.stopped:
-        without = _run(clean, judge, Section(ledger, "without leaks/"), clock)
+        methods = tuple(name for name in table.methods if name in _METHODS_WITH_LEAKS)
+        everything = request._replace(table=table.replace(methods=methods), notes=())
+        beside = _run(everything, judge, Section(ledger, "with leaks/"), clock)
+    first, *more = selection.statements
+    score = None if beside is None else table.metric.show(beside.score)
+    leaks = statements.leaks_left_out(sorted(leaking), score, table.metric.short)
     return dataclasses.replace(
         selection,
-        without_leaks=without,
-        finished=selection.finished and without is not None and without.finished,
+        statements=(first, leaks, *more),
+        with_leaks=beside,
+        finished=selection.finished and beside is not None and beside.finished,
         stopped=clock.stopped,
     )
 
@@ -411,7 +411,7 @@ def _methods(names: Sequence[str] | None, task: str, rows: int, columns: int) ->
     return tuple(dict.fromkeys(["random", "univariate", *names]))
 
 
-def _identity(problem: Problem, judge: Judge | None) -> Identity:
+def _identity(problem: Problem, judge: Judge | None, notes: Sequence[Note]) -> Identity:
     def digest(*values: np.ndarray) -> str:
         checksum = hashlib.sha256()
         for value in values:
@@ -427,6 +427,7 @@ def _identity(problem: Problem, judge: Judge | None) -> Identity:
             "impute": problem.design.impute,
             "ordered": problem.ordered,
             "keep": problem.keep,
+            "leaks": [note.column for note in notes if note.kind == "leak"],
             "costs": None if problem.costs is None else digest(problem.costs),
             "methods": problem.methods,
             "seed": problem.seed,

@@ -73,7 +73,7 @@ class Selection:
       effects: result of :func:`fsjax.auto.effects.effects` for the columns.
       decoy_scores: importance of the columns beside M sets of decoys, and of these: ``(M, G)``.
       likeness: result of :func:`fsjax.auto.effects.likeness` for the selected columns.
-      without_leaks: the selection from the columns that are not likely leaks, if there are leaks.
+      with_leaks: the selection from all columns, if likely leaks were left out of this one.
       source: file name of the table, if known.
       target: name of the target, if known.
       costs: of the columns by name, if given.
@@ -108,7 +108,7 @@ class Selection:
     effects: pd.DataFrame | None = None
     decoy_scores: tuple[np.ndarray, np.ndarray] | None = None
     likeness: pd.DataFrame | None = None
-    without_leaks: Selection | None = None
+    with_leaks: Selection | None = None
     source: str | None = None
     target: str | None = None
     costs: Mapping[str, float] | None = None
@@ -128,7 +128,7 @@ class Selection:
             "comparisons": None if self.comparisons is None else _records(self.comparisons),
             "confusion": None if self.confusion is None else _confusion(self.confusion),
             "costs": None if self.costs is None else {k: _json(v) for k, v in self.costs.items()},
-            "without_leaks": None if self.without_leaks is None else self.without_leaks.to_dict(),
+            "with_leaks": None if self.with_leaks is None else self.with_leaks.to_dict(),
             **{name: _json(value) for name, value in self.facts.items()},
         }
 
@@ -151,7 +151,7 @@ class Selection:
     ) -> Path:
         """Writes ``selection.json``, ``columns.csv``, ``curves.csv`` and ``report.html``.
 
-        If likely leaks were found, also ``columns-without-leaks.csv``. In the CSV files, text that
+        If likely leaks were left out, also ``columns-with-leaks.csv``. In the CSV files, text that
         a spreadsheet would take for a formula begins with ``'``; ``selection.json`` has all names
         as they are.
 
@@ -163,7 +163,7 @@ class Selection:
         Returns:
           The path of the report.
         """
-        from fsjax.auto.column_table import FILE, WITHOUT_LEAKS
+        from fsjax.auto.column_table import FILE, WITH_LEAKS
         from fsjax.auto.report import page
 
         folder = Path(folder)
@@ -171,17 +171,17 @@ class Selection:
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
         write_text(folder / "selection.json", text + "\n")
         write_text(folder / FILE, csv_of(self.columns_table()))
-        if self.without_leaks is not None:
-            write_text(folder / WITHOUT_LEAKS, csv_of(self.without_leaks.columns_table()))
+        if self.with_leaks is not None:
+            write_text(folder / WITH_LEAKS, csv_of(self.with_leaks.columns_table()))
         write_text(folder / "curves.csv", csv_of(self.curves))
         write_text(folder / "report.html", page(self, command, date or datetime.date.today()))
         return folder / "report.html"
 
     def __str__(self) -> str:
         lines = [*self.statements, "", *self._printed_columns()]
-        if self.without_leaks is not None:
-            lines += ["Without the columns that are likely leaks:", *self.without_leaks.statements]
-            lines += ["", *self.without_leaks._printed_columns()]
+        if self.with_leaks is not None:
+            lines += ["With the columns that are likely leaks:", *self.with_leaks.statements]
+            lines += ["", *self.with_leaks._printed_columns()]
         warnings = tuple(note.kind for note in self.notes if note.level != "remark")
         for label, kinds, most in (
             ("left out", LEFT_OUT, 10),

@@ -13,6 +13,7 @@ from fsjax.auto.differences import ALIKE, BETTER, WORSE, Difference
 from fsjax.auto.rule import CONSENSUS, Choice
 from fsjax.auto.scoring import Metric
 from fsjax.auto.stability import Decoys, Frequencies
+from fsjax.tables.checks import name_some
 
 #: Selection frequency from which a column counts as stable.
 STABLE = 0.8
@@ -111,6 +112,17 @@ def selected_by(method: str) -> str:
 def columns(number: int) -> str:
     """A number of columns in words."""
     return "1 column" if number == 1 else f"{number:,} columns"
+
+
+def leaks_left_out(names: Sequence[str], score: str | None, metric: str) -> str:
+    """Which columns are left out as likely leaks, and the score with them, if it is known."""
+    one = len(names) == 1
+    with_them = "" if score is None else f"; with {'it' if one else 'them'} the {metric} is {score}"
+    return (
+        f"{name_some(names)} {'gives' if one else 'give'} the target away and "
+        f"{'is' if one else 'are'} left out as {'a likely leak' if one else 'likely leaks'}"
+        f"{with_them}."
+    )
 
 
 def left_out(reasons: Mapping[str, str]) -> list[str]:

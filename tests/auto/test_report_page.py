@@ -127,7 +127,6 @@ def test_verdict_then_numbers_then_method(full):
         ({}, "better", "Better than chance"),
         ({"undecided": True}, "undecided", "Undecided"),
         ({"better_than_chance": False}, "nothing", "Not better than chance"),
-        ({"notes": (Note("x", "leak", "is a leak"),)}, "better", "with likely leaks"),
     ],
 )
 def test_the_verdict_has_a_label(changes, kind, label):
@@ -230,21 +229,21 @@ def test_the_threshold_of_decoys_is_drawn():
     assert plot_decoys(selection()) is None
 
 
-def test_the_result_without_leaks_has_a_section(tmp_path):
-    inner = selection(2, statements=("2 columns are enough without it.",))
-    result = with_everything(without_leaks=inner, notes=(Note("x", "leak", "is a leak"),))
+def test_the_result_with_leaks_has_a_section(tmp_path):
+    inner = selection(2, statements=("1 column is enough with it.",))
+    result = with_everything(with_leaks=inner, notes=(Note("x", "leak", "is a leak"),))
     text = page(result, None, DAY)
-    assert text.index("Look at these first") < text.index("<h2>Without these columns")
-    assert "2 columns are enough without it." in text
+    assert text.index("Look at these first") < text.index("<h2>With the likely leaks")
+    assert "1 column is enough with it." in text
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
     printed = str(result)
-    assert "2 columns are enough without it." in printed
+    assert "1 column is enough with it." in printed
     result.save(tmp_path, date=DAY)
     content = json.loads((tmp_path / "selection.json").read_text())
-    assert content["without_leaks"]["num_features"] == 2
-    assert "<a href='columns-without-leaks.csv'>" in text
-    assert pd.read_csv(tmp_path / "columns-without-leaks.csv")["selected"].sum() == 2
+    assert content["with_leaks"]["num_features"] == 2
+    assert "<a href='columns-with-leaks.csv'>" in text
+    assert pd.read_csv(tmp_path / "columns-with-leaks.csv")["selected"].sum() == 2
 
 
 def test_the_files(tmp_path):
@@ -253,7 +252,7 @@ def test_the_files(tmp_path):
     content = json.loads((tmp_path / "selection.json").read_text())
     assert content["columns"][0] == "=cmd|' /C calc'!A0"
     expected = {"p_value": 0.02, "judge": "linear model", "undecided": False, "level": 0.02,
-                "score_interval": [88.0, 92.5], "without_leaks": None, "source": "a & b.csv",
+                "score_interval": [88.0, 92.5], "with_leaks": None, "source": "a & b.csv",
                 "target": "outcome", "costs": {"column 2": 4.5}}  # fmt: skip
     assert {name: content[name] for name in expected} == expected
     assert content["confusion"] == {"classes": ["no", "yes"], "counts": [[40, 10], [5, 45]]}

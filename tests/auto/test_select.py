@@ -156,14 +156,25 @@ def test_a_method_of_the_library_competes_and_wins_where_it_should():
     assert against.loc["2 columns selected by the Lasso path", "verdict"] == "better"
 
 
-def test_a_leak_is_named_and_the_result_without_it_stands_beside_it():
+def test_the_answer_is_the_one_without_leaks_and_the_other_stands_beside_it():
     frame, y = table()
     frame["billed"] = np.where(y == "yes", 2.0, -2.0) + np.random.default_rng(5).random(240)
     result = fsjax.select(frame, y, **LINEAR, budget=None)
-    assert result.columns == ("billed",) and any(note.kind == "leak" for note in result.notes)
-    without = result.without_leaks
-    assert set(without.columns) == {"weight", "kind"} and without.score < 100
-    assert result.to_dict()["without_leaks"]["columns"] == list(without.columns)
+    assert set(result.columns) == {"weight", "kind"} and result.score < 100
+    assert [note.column for note in result.notes if note.kind == "leak"] == ["billed"]
+    assert result.statements[1].startswith("'billed' gives the target away and is left out as a")
+    assert "with it the accuracy is 100.0 %" in result.statements[1]
+    assert result.with_leaks.columns == ("billed",)
+    assert result.to_dict()["with_leaks"]["columns"] == ["billed"]
+
+
+def test_a_leak_that_keep_names_takes_part_and_is_named():
+    frame, y = table()
+    frame["billed"] = np.where(y == "yes", 2.0, -2.0) + np.random.default_rng(5).random(240)
+    result = fsjax.select(frame, y, **LINEAR, budget=None, keep=["billed"])
+    assert result.columns == ("billed",) and result.with_leaks is None
+    (note,) = [note for note in result.notes if note.kind == "near leak"]
+    assert note.column == "billed" and "keep names it" in note.text
 
 
 def test_rare_classes_are_set_aside_and_named():
