@@ -100,6 +100,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
             self, X, y, multi_output=True, dtype="numeric", ensure_min_samples=4,
             ensure_min_features=2, accept_sparse="csr",
         )  # fmt: skip
+        weights: dict[str, Any] = {} if sample_weight is None else {"sample_weight": sample_weight}
         # Columns are called x0, x1, ..., because the user's names may not be unique.
         self.selection_: Selection = select(
             rows,
@@ -111,9 +112,9 @@ class AutoSelector(SelectorMixin, BaseEstimator):
             fdr=self.fdr,
             methods=self.methods,
             row_groups=row_groups,
-            sample_weight=sample_weight,
             seed=self.random_state,
             progress=self.verbose,
+            **weights,
         )
         table = self.selection_.table
         order = np.array([_number(name) for name in table["column"]], int)

@@ -58,7 +58,7 @@ def moments(X: Columns, weights: np.ndarray | None = None) -> tuple[np.ndarray, 
         return column_moments(X) if sp.issparse(X) else (X.mean(axis=0), X.std(axis=0))
     shares = weights / weights.sum()
     mean = np.asarray(X.T @ shares).ravel()
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray):
         return mean, np.sqrt(np.square(X - mean).T @ shares)
     # Zeros differ from the mean too: by its square, in the share of the rows that they have.
     entries, columns = X.tocoo(), X.shape[1]
