@@ -83,10 +83,13 @@ class Request(NamedTuple):
     costs: Mapping[str, float] | None
 
 
-def answer(request: Request, contest: Contest, chance: Chance) -> Selection:
+def answer(request: Request, contest: Contest, chance: Chance, finer: bool = True) -> Selection:
     """The selection, from what ran; the time that is left goes to decoys and halves of the rows.
 
     Without any score it is undecided, and columns are ranked by the univariate filter.
+
+    Args:
+      finer: whether time that is left after the first decoys and halves goes to more of them.
     """
     problem, clock = contest.problem, contest.clock
     design, y, task, seed = problem.design, problem.y, problem.task, problem.seed
@@ -98,7 +101,7 @@ def answer(request: Request, contest: Contest, chance: Chance) -> Selection:
     order = full_order(ranking)
     findings = _no_findings(chance, design.num_units)
     if choice is not None:
-        findings = _findings(request, contest, chance, choice, order)
+        findings = _findings(request, contest, chance, choice, order, finer)
     chosen, decision, decoys = findings.chosen, findings.verdict, findings.decoys
     shown = np.concatenate([chosen, order[~np.isin(order, chosen)]]).astype(int)
     score, low, high = findings.score
@@ -158,14 +161,19 @@ def early_choice(contest: Contest) -> Choice | None:
 
 
 def _findings(
-    request: Request, contest: Contest, chance: Chance, choice: Choice, order: np.ndarray
+    request: Request,
+    contest: Contest,
+    chance: Chance,
+    choice: Choice,
+    order: np.ndarray,
+    finer: bool,
 ) -> Findings:
     """What the scores, the permutations, the decoys and the halves of the rows show."""
     problem, scores, chance_level = contest.problem, contest.scores(), contest.chance_level()
     folds, margin = problem.folds, problem.metric.margin
     honest = rule.honest_scores(scores, folds, margin)
     decision = verdict(chance, honest, chance_level[:folds], problem)
-    decoys, stability = _certainty(contest, choice, decision)
+    decoys, stability = _certainty(contest, choice, decision, finer)
     mean, low, high = interval(honest, problem.share)
     if np.isfinite([low, high]).all():
         low, high = np.clip([low, high], *problem.metric.bounds).tolist()
@@ -198,7 +206,9 @@ def _no_findings(chance: Chance, units: int) -> Findings:
     )
 
 
-def _certainty(contest: Contest, choice: Choice, decision: Verdict) -> tuple[Decoys, Frequencies]:
+def _certainty(
+    contest: Contest, choice: Choice, decision: Verdict, finer: bool
+) -> tuple[Decoys, Frequencies]:
     """Decoys and halves of the rows, as many as there is time for, if there is a finding."""
     problem = contest.problem
     units = problem.design.num_units
@@ -207,8 +217,10 @@ def _certainty(contest: Contest, choice: Choice, decision: Verdict) -> tuple[Dec
     statistic = decoy_statistic(means, max(means.values()) - choice.error, dense)
     if not decision.better:
         return no_decoys(units, statistic), Frequencies(np.full(units, np.nan), 0)
-    beside_decoys(contest, statistic, 0.9, SETS)
-    frequencies(contest, choice, 0.95, PAIRS)
+    decoys = beside_decoys(contest, statistic, 0.9, SETS)
+    stability = frequencies(contest, choice, 0.95, PAIRS)
+    if not finer:
+        return decoys, stability
     # The time that is left makes both estimates finer.
     decoys = beside_decoys(contest, statistic, 0.95, MOST_SETS)
     if not decoys.sets:

@@ -15,9 +15,12 @@ from fsjax.errors import ConfigError, is_number
 _UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
 _TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
 
-#: Seconds reserved for writing the answer, beside as many as the program took to start, which shows
-#: how busy the machine is; together at most a share of the budget.
-_WRITING, _WRITING_SHARE = 3.0, 0.25
+#: CPU seconds reserved for writing the answer, at most this share of the budget.
+_WRITING, _WRITING_SHARE = 2.0, 0.25
+
+#: Most seconds that pass for a CPU second. Work in other processes is not among the CPU seconds,
+#: and would make the machine seem busier.
+_BUSIEST = 4.0
 
 
 def seconds(budget: str | float | None) -> float:
@@ -51,8 +54,9 @@ class Clock:
 
     def __init__(self, total: float, show: bool = False, elapsed: float = 0.0) -> None:
         self.total = total
-        self._reserve = min(_WRITING + elapsed, _WRITING_SHARE * total)
+        self._writing = _WRITING
         self._start = time.monotonic() - elapsed
+        self._cpu_start = 0.0 if elapsed else time.process_time()
         self._show = show
         self._terminal = show and sys.stderr.isatty()
         self._shown = -10.0
@@ -65,8 +69,14 @@ class Clock:
 
     @property
     def usable(self) -> float:
-        """Seconds of the budget without those reserved for writing the answer."""
-        return self.total - self._reserve
+        """Seconds of the budget without those reserved for writing the answer.
+
+        Writing takes the longer, the busier the machine is.
+        """
+        cpu_seconds = time.process_time() - self._cpu_start
+        busy = self.spent / cpu_seconds if cpu_seconds > 0 else 1.0
+        reserve = self._writing * min(max(busy, 1.0), _BUSIEST)
+        return self.total - min(reserve, _WRITING_SHARE * self.total)
 
     def left(self, share: float = 1.0) -> float:
         """Seconds until a share of the usable budget is spent; -inf once the clock is stopped."""
@@ -75,7 +85,13 @@ class Clock:
     def part(self, share: float) -> Clock:
         """A clock whose budget is a share of this one's, counted from the same start."""
         clock = Clock(share * self.total, self._show)
-        clock._start, clock._reserve = self._start, 0.0
+        clock._start, clock._cpu_start, clock._writing = self._start, self._cpu_start, 0.0
+        clock.stopped = self.stopped
+        return clock
+
+    def rest(self) -> Clock:
+        """A clock whose budget is the time that is left, so that shares are shares of it."""
+        clock = Clock(max(self.total - self.spent, 0.0), self._show)
         clock.stopped = self.stopped
         return clock
 

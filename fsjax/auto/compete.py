@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -24,6 +24,9 @@ ALL = "all"
 
 #: Methods with which every result is compared. They run first; without them there are no scores.
 NEEDED = (ALL, "random", "univariate")
+
+#: Number of networks that run before simple methods for which there was no time at first.
+_BEFORE_SIMPLE = 2
 
 #: Beginning of the reason in :attr:`Contest.left_out` if there was no time for a method.
 NO_TIME = "was not tried"
@@ -88,6 +91,11 @@ class Contest:
             if _key(name, fold) in ledger
         }
 
+    @property
+    def late(self) -> list[str]:
+        """The methods for which there was no time so far."""
+        return [name for name, why in self.left_out.items() if why.startswith(NO_TIME)]
+
     def run_needed(self) -> None:
         """Runs :data:`NEEDED` fold by fold, because a few folds are enough for a result."""
         for fold in self._folds[0]:
@@ -107,9 +115,30 @@ class Contest:
             self._round(CONSENSUS, 0, share)
 
     def run_networks(self, share: float) -> None:
-        """Runs the first round of the library's methods."""
-        for name in filter(of_library, self.problem.methods):
+        """Runs the first round of the library's methods.
+
+        Simple ones that had no time before come after the first two, the most promising ones:
+        readers compare with them.
+        """
+        for place, name in enumerate(filter(of_library, self.problem.methods)):
+            if place == _BEFORE_SIMPLE:
+                self.run_simple(share)
             self._round(name, 0, share)
+
+    def run_left_out(self, reserved: Callable[[str], float]) -> bool:
+        """Runs the cheapest of the methods for which there was no time, if there is time now.
+
+        Args:
+          reserved: the seconds that will be needed after a method.
+
+        Returns:
+          Whether a method finished.
+        """
+        for name in sorted(self.late, key=self._need_of_round):
+            self._round(name, 0, 1.0 - reserved(name) / self.clock.usable)
+            if name not in self.left_out:
+                return True
+        return False
 
     def run_further_rounds(self, share: float) -> None:
         """Runs new folds for the methods that may still win."""
@@ -167,9 +196,14 @@ class Contest:
         return float(np.median(seconds)) if seconds else 0.0
 
     def seconds_of_rankings(self, name: str, count: int) -> float:
-        """Seconds that a method takes for ``count`` rankings, which networks train together."""
+        """Seconds that a method takes for ``count`` rankings of other rows than those of the folds.
+
+        Networks train them together, by a program of their own that is compiled first.
+        """
         if of_library(name):
-            return self._expected(name, count) * self._pace.of(name)
+            rows, columns = self._shape()
+            expected = network_contenders.expected_seconds(name, rows, columns, count)
+            return expected * self._pace.of(name)
         return count * self.seconds_of(name)
 
     def effort(self, name: str) -> float:
@@ -203,24 +237,34 @@ class Contest:
         pieces = (self.piece(name, fold) for fold in self._folds[0])
         return [piece for piece in pieces if piece is not None]
 
+    def _need_of_round(self, name: str) -> float:
+        """Expected seconds of the rest of the first round of a method."""
+        if not of_library(name):
+            return sum(self._need(name, fold) for fold in self._folds[0])
+        folds = self.problem.folds
+        return self._expected(name, folds) * self._pace.of(name) + folds * self._judging()
+
     def _round(self, name: str, number: int, share: float) -> bool:
         """Runs a round of a method; False if time ran out."""
-        if name in self.left_out:
+        if not self.left_out.get(name, NO_TIME).startswith(NO_TIME):
             return True
+        self.left_out.pop(name, None)
         run = self._run_together if of_library(name) else self._run_folds
         # A method that fails on this table must not end the contest of the others.
         try:
-            missing = run(name, self._folds[number], share)
+            need = run(name, self._folds[number], share)
         except (ValueError, np.linalg.LinAlgError) as error:
             when = " in a later round" if number else ""
             self.left_out[name] = f"failed{when}: {str(error).rstrip('.')}"
             return True
-        if missing is not None and number == 0:
-            self.left_out[name] = f"{NO_TIME}: about {rounded(missing)} more were needed"
-        return missing is None
+        if need is not None and number == 0:
+            self.left_out[name] = (
+                f"{NO_TIME}: about {rounded(need)} were needed, more than was left"
+            )
+        return need is None
 
     def _run_folds(self, name: str, folds: Sequence[FoldKey], share: float) -> float | None:
-        """Runs the folds of a round one by one; returns the seconds that are missing, if any."""
+        """Runs the folds of a round one by one; returns the seconds that it needs if too many."""
         for place, fold in enumerate(folds):
             if (name, fold) in self._pieces:
                 continue
@@ -233,15 +277,14 @@ class Contest:
         return None
 
     def _run_together(self, name: str, folds: Sequence[FoldKey], share: float) -> float | None:
-        """Trains a network on all folds of a round; returns the seconds that are missing if any."""
+        """Trains a network on all folds of a round; returns the seconds it needs if too many."""
         if all((name, fold) in self._pieces for fold in folds):
             return None
-        expected = self._expected(name, len(folds))
-        need = expected * self._pace.of(name) + len(folds) * self._judging()
+        need = self._need_of_round(name)
         if need > self.clock.left(share):
             return need
         self._tell(folds, name)
-        start = time.monotonic()
+        start, expected = time.monotonic(), self._expected(name, len(folds))
         training_parts = [self._parts(fold)[0] for fold in folds]
         rankings = rank_by_network(self.problem, name, training_parts, self.problem.sizes)
         seconds = time.monotonic() - start

@@ -20,6 +20,7 @@ from fsjax.registry import Builder, Registration, get_method, is_as_built
 from fsjax.tables.base import as_table
 from fsjax.tables.checks import check_features
 from fsjax.tables.dataset import Dataset
+from fsjax.tables.user_arrays import check_row_order
 from fsjax.tasks import SUPERVISED
 
 #: From ``(N, 2 D)`` rows and their target to ``(2 D,)`` scores, larger for more important columns.
@@ -142,6 +143,7 @@ def false_discoveries(
     """
     num_draws, num_seeds = check_whole("num_draws", num_draws), check_whole("num_seeds", num_seeds)
     seed = check_whole("seed", seed, least=0)
+    check_row_order(X, y=y)
     if isinstance(method, str):
         method = get_method(method)
     if _is_registered(method):

@@ -42,7 +42,7 @@ from fsjax.storage.file_lock import exclusive
 from fsjax.storage.identity import Identity
 from fsjax.tables.checks import name_some
 from fsjax.tables.columns import arrays_of, is_sparse
-from fsjax.tables.user_arrays import as_array
+from fsjax.tables.user_arrays import as_array, check_row_order
 from fsjax.version import __version__
 
 #: Shares of the budget that may be spent by the end of the permutations, of the simple methods, and
@@ -199,7 +199,10 @@ def _without_and_with_leaks(
     if not clock.stopped:
         methods = tuple(name for name in table.methods if name in _METHODS_WITH_LEAKS)
         everything = request._replace(table=table.replace(methods=methods), notes=())
-        beside = _run(everything, judge, Section(ledger, "with leaks/"), clock)
+        second_clock = clock.rest()
+        beside = _run(everything, judge, Section(ledger, "with leaks/"), second_clock)
+        if second_clock.stopped:
+            clock.stop()
     first, *more = selection.statements
     score = None if beside is None else table.metric.show(beside.score)
     leaks = statements.leaks_left_out(sorted(leaking), score, table.metric.short)
@@ -228,6 +231,7 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
         share = _share_of_networks(contest, clock)
         contest.run_networks(share)
         contest.run_further_rounds(share)
+        _run_left_out(request, contest, chance)
     except KeyboardInterrupt:
         clock.stop()
         if contest is None or not contest.scores():
@@ -241,19 +245,38 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
         return answer(request, contest, chance)
 
 
+def _run_left_out(request: Request, contest: Contest, chance: Chance) -> None:
+    """Runs methods for which there was no time, in the time that the answer does not need.
+
+    The answer so far, with its first decoys and halves of the rows, shows how much is left.
+    """
+    while contest.late and not contest.clock.stopped:
+        draft = answer(request, contest, chance, finer=False)
+        pairs = PAIRS if draft.better_than_chance else 0
+
+        def after(name: str, pairs: int = pairs) -> float:
+            """Seconds of the rankings that are needed if the method is the best one."""
+            return contest.seconds_of_rankings(name, 1 + 2 * pairs)
+
+        if not contest.run_left_out(after):
+            return
+
+
 def _share_of_networks(contest: Contest, clock: Clock) -> float:
     """Share of the budget that may be spent when networks end: decoys and halves come after."""
     choice = early_choice(contest)
     if choice is None:
         return _NETWORK_SHARES[0]
     # The ranking on all rows, the pairs of halves, and the sets of decoys.
-    after = (1 + 2 * PAIRS) * contest.seconds_of(choice.method) + 12 * contest.seconds_of("l1")
+    after = contest.seconds_of_rankings(choice.method, 1 + 2 * PAIRS)
+    after += 12 * contest.seconds_of("l1")
     share = 1.0 - 1.5 * after / clock.usable if np.isfinite(clock.usable) else 1.0
     return float(np.clip(share, *_NETWORK_SHARES))
 
 
 def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple[Note, ...]]:
     """The checked problem, names of classes, and notes on the target and the columns."""
+    check_row_order(X, y=y, row_groups=settings.row_groups)
     sparse = is_sparse(X)
     X = X if sparse else _frame(X)
     if len(X.shape) != 2 or not X.shape[0]:

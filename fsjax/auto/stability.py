@@ -104,20 +104,22 @@ def frequencies(contest: Contest, choice: Choice, share: float, pairs: int) -> F
     # Pairs that are ranked at once: networks compile once for all of them.
     together = PAIRS if of_library(method) else 1
     counts, number = np.zeros(units), 0
+    need = contest.seconds_of_rankings(method, 2 * together)
     for first in range(0, pairs, together):
         numbers = range(first, min(first + together, pairs))
-        need = contest.seconds_of_rankings(method, 2 * len(numbers))
         keys = [f"half/{method}/{choice.size}/{pair}" for pair in numbers]
         if any(key not in ledger for key in keys):
             if need > clock.left(share):
                 break
             clock.tell(f"{method} on halves of the rows, pair {first + 1}")
+            before = clock.spent
             rows = [rows for pair in numbers for rows in _halves(problem, pair)]
             rankings = _rankings(problem, contest, method, choice.size, rows)
             for place, key in enumerate(keys):
                 sides = rankings[2 * place : 2 * place + 2]
                 orders = [side.order[max(side.order)][: choice.size].tolist() for side in sides]
                 ledger.get(key, functools.partial(dict, orders=orders))
+            need = clock.spent - before
         for key in keys:
             for order in ledger[key]["orders"]:
                 counts[order] += 1

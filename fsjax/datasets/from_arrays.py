@@ -9,7 +9,7 @@ from fsjax.errors import ConfigError, DataError
 from fsjax.tables.base import numbers_of
 from fsjax.tables.checks import check_names, check_text, numeric_columns
 from fsjax.tables.dataset import CheckedDataset, Dataset
-from fsjax.tables.user_arrays import plain_columns
+from fsjax.tables.user_arrays import check_row_order, plain_columns
 from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks.targets import check_present
 
@@ -33,8 +33,10 @@ def as_dataset(
         ConfigError: if X is not a table, y is sparse or has another number of rows, or the task is
             unknown.
         DataError: if a column of a frame does not hold numbers, if column names are repeated, if X
-            or y is not an array or has masked values, or if y has missing or infinite values.
+            or y is not an array or has masked values, if y has missing or infinite values, or if
+            it has the row labels of X in another order.
     """
+    check_row_order(x, y=y)
     x = plain_columns(x)
     names = numeric_columns(x, "X") if isinstance(x, pd.DataFrame) else None
     check_names(x)

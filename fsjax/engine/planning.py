@@ -31,6 +31,7 @@ from fsjax.registry import Fixed, Structure, structure_of
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import filled_length
 from fsjax.tables.sparse import check_size
+from fsjax.tables.user_arrays import check_row_order
 from fsjax.tasks import COUPLED_BATCH, TABLE, Task, name_of
 from fsjax.tasks.registry import resembled
 
@@ -57,6 +58,8 @@ def planned_run(
     check_seeds(seeds)
     task = task_of(method, data_options.task)
     dataset = to_dataset(data, task)
+    if not isinstance(data, Dataset):
+        check_row_order(data[0], sample_weight=data_options.sample_weight)
     groups = _groups(method, data_options, dataset)
     _check_sparse(method, dataset)
     sizes = _sizes(method, data_options.num_features, dataset, groups)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fsjax.auto import Selection, select
 from fsjax.errors import DataError
 from fsjax.estimators.base import importances
+from fsjax.tables.user_arrays import check_row_order
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,6 +97,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         """
         if y is None:
             raise DataError("AutoSelector requires y to be passed, but the target y is None")
+        check_row_order(X, y=y, row_groups=row_groups)
         rows, targets = validate_data(
             self, X, y, multi_output=True, dtype="numeric", ensure_min_samples=4,
             ensure_min_features=2, accept_sparse="csr",

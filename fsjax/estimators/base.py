@@ -26,6 +26,7 @@ from fsjax.metrics.stability import consensus, selection_mask
 from fsjax.registry import METHODS, about_of
 from fsjax.storage import npz, results
 from fsjax.tables.sparse import has_sparse_columns
+from fsjax.tables.user_arrays import check_row_order
 from fsjax.tasks import COUPLED_BATCH, name_of
 
 if TYPE_CHECKING:
@@ -331,6 +332,7 @@ class Selector(SelectorMixin, Reader):
         Harrell's concordance index in [0, 1] for survival.
         """
         entry = self._entry
+        check_row_order(X, y=y, sample_weight=sample_weight)
         targets = y if entry.classes else entry.read(y)[0]
         return float(_present(entry.score)(targets, self.predict(X), sample_weight=sample_weight))
 

@@ -25,7 +25,7 @@ from fsjax.registry import Registration, about_of
 from fsjax.tables.dataset import CheckedDataset, Dataset
 from fsjax.tables.sparse import as_csr, joined_rows, stays_sparse
 from fsjax.tables.splits import Split, validation_split
-from fsjax.tables.user_arrays import check_masked, plain_columns
+from fsjax.tables.user_arrays import check_masked, check_row_order, plain_columns
 from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks.registry import is_registered, resembled
 from fsjax.tasks.targets import numbered, warn_of_numbers
@@ -79,6 +79,7 @@ class Reader(BaseEstimator):
     ) -> tuple[Rows, np.ndarray | None, np.ndarray | None]:
         """The rows with a weight above 0, their targets as the network predicts them, weights."""
         entry = self._entry
+        check_row_order(X, y=y, sample_weight=sample_weight)
         rows, targets = self._validate(X, y)
         weight = self._weights(rows, targets, sample_weight)
         if weight is not None and not (weight > 0).all():
@@ -212,6 +213,7 @@ class Reader(BaseEstimator):
             raise ConfigError(
                 "validation_data is not a pair; give (X, y), where y is None for reconstruction"
             )
+        check_row_order(validation_data[0], "the X of validation_data", y=validation_data[1])
         try:
             X_valid = self._table(validation_data[0], reset=False, ensure_all_finite=False)
         except ValueError as error:

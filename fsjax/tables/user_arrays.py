@@ -3,6 +3,7 @@
 Nullable, Arrow-backed and sparse columns of pandas become columns of NumPy types.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,36 @@ def check_masked(values: Any, where: str) -> None:
         raise DataError(
             f"{where} has {count} masked values; fill them ({where}.filled(...)), or leave these "
             "rows out"
+        )
+
+
+def check_row_order(X: Any, where: str = "X", **others: Any) -> None:
+    """DataError if a pandas object has the row labels of X, but in another order.
+
+    Rows are paired by position, as in scikit-learn. Other labels than those of X say nothing: they
+    may have been reset, or belong to later rows of a series.
+
+    Args:
+        X: the table; only a pandas frame has row labels.
+        where: its name in messages.
+        others: what has a value for each row, by argument name.
+    """
+    if not isinstance(X, pd.DataFrame):
+        return
+    for name, values in others.items():
+        if not isinstance(values, pd.Series | pd.DataFrame) or len(values) != len(X):
+            continue
+        if values.index.equals(X.index) or Counter(values.index) != Counter(X.index):
+            continue
+        row = int(np.argmax([a != b for a, b in zip(X.index, values.index, strict=True)]))
+        by_label = (
+            f"{name}.loc[{where}.index]" if X.index.is_unique else "labels that do not repeat"
+        )
+        raise DataError(
+            f"{name} has the row labels of {where} in another order (in row {row}, counted from "
+            f"0, {where} has {X.index[row]!r} and {name} {values.index[row]!r}); pair rows by "
+            f"label with {by_label}, or, if they are in the right order, by position with "
+            f"{name}.to_numpy()"
         )
 
 

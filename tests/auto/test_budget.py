@@ -21,21 +21,38 @@ def test_budgets_that_are_none(budget):
         seconds(budget)
 
 
-def test_seconds_before_the_call_count(monkeypatch):
-    now = [1000.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+@pytest.fixture
+def times(monkeypatch) -> dict[str, float]:
+    """The clock on the wall, and that of the processor."""
+    now = {"wall": 1000.0, "cpu": 100.0}
+    monkeypatch.setattr(time, "monotonic", lambda: now["wall"])
+    monkeypatch.setattr(time, "process_time", lambda: now["cpu"])
+    return now
+
+
+def test_seconds_before_the_call_count(times):
+    times["cpu"] = 4.0
     clock = Clock(60.0, elapsed=4.0)
     assert clock.spent == 4.0
-    now[0] += 10.0
-    # A machine on which the start took long writes the answer slowly, too.
-    assert clock.left() == pytest.approx(60.0 - 7.0 - 14.0)
-    assert clock.left(0.5) == pytest.approx(0.5 * 53.0 - 14.0)
+    times["wall"], times["cpu"] = 1010.0, 14.0
+    assert clock.spent == 14.0 and clock.left() == pytest.approx(60.0 - 2.0 - 14.0)
+    assert clock.left(0.5) == pytest.approx(0.5 * 58.0 - 14.0)
     part = clock.part(0.5)
     assert part.spent == 14.0 and part.left() == pytest.approx(30.0 - 14.0)
     clock.stop()
     assert clock.left() < 0 and clock.spent == 14.0
-    assert Clock(10.0).left() == pytest.approx(7.5)
+    rest = clock.rest()
+    assert rest.stopped and rest.total == 46.0 and rest.spent == 0.0
+    assert Clock(6.0).left() == pytest.approx(4.5)
     assert Clock(float("inf")).left() == float("inf")
+
+
+@pytest.mark.parametrize(("cpu", "reserve"), [(10.0, 2.0), (25.0, 2.0), (5.0, 4.0), (0.1, 8.0)])
+def test_a_busy_machine_writes_the_answer_slowly(cpu, reserve, times):
+    clock = Clock(60.0)
+    times["wall"] += 10.0
+    times["cpu"] += cpu
+    assert clock.usable == pytest.approx(60.0 - reserve)
 
 
 def test_a_slow_machine_is_noticed_by_other_kinds_of_work_first():

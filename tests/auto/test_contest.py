@@ -182,6 +182,74 @@ def test_what_does_not_fit_is_left_out_and_costs_nothing(monkeypatch):
     assert {name for name, _ in contest.scores()} == {"all", "random", "univariate", "l1", "mrmr"}
 
 
+@pytest.fixture
+def quick_networks(monkeypatch) -> list[str]:
+    """Networks rank at once, and are named in the list."""
+    names = []
+
+    def ranked(name, parts, task, groups, sizes, seed):
+        names.append(name)
+        order = np.arange(int(groups.max()) + 1)
+        return [Ranking({size: order[:size] for size in sizes}, -order) for _ in parts]
+
+    monkeypatch.setattr(compete.library, "rank_folds", ranked)
+    return names
+
+
+def test_simple_methods_are_tried_again_before_the_third_network(monkeypatch, quick_networks):
+    for name in ("l1", "mrmr"):
+
+        def named(*arguments, name=name, rank=SIMPLE[name]):
+            quick_networks.append(name)
+            return rank(*arguments)
+
+        monkeypatch.setitem(SIMPLE, name, named)
+    networks = ("icap", "l1_l21", "binmask", "stg")
+    example = problem(methods=("random", "univariate", "l1", "mrmr", *networks))
+    contest = Contest(example, Ledger(None), Clock(3600.0))
+    contest.run_needed()
+    contest.run_simple(0.0)
+    assert contest.late == ["l1", "mrmr"]
+    contest.run_networks(0.9)
+    order = list(dict.fromkeys(quick_networks))
+    assert order == ["icap", "l1_l21", "l1", "mrmr", "binmask", "stg"] and not contest.left_out
+
+
+def test_time_that_is_left_goes_to_the_cheapest_methods_that_were_left_out(
+    monkeypatch, quick_networks
+):
+    def seconds(name, rows, columns, folds=5, kept=False):
+        return {"binmask": 50.0, "stg": 10.0, "lassonet": 20.0}[name]
+
+    monkeypatch.setattr(compete.network_contenders, "expected_seconds", seconds)
+    example = problem(methods=("random", "univariate", "binmask", "lassonet", "stg"))
+    contest = Contest(example, Ledger(None), Clock(3600.0))
+    contest.run_needed()
+    monkeypatch.setattr(compete.Pace, "of", lambda self, kind: 1.0)
+    contest.run_networks(0.0)
+    assert contest.late == ["binmask", "lassonet", "stg"] and not quick_networks
+    assert contest.left_out["stg"].endswith(" s were needed, more than was left")
+    left = contest.clock.left()
+    assert contest.run_left_out(lambda name: 0.0) and quick_networks == ["stg"]
+    # What a method would need afterwards is kept free.
+    assert not contest.run_left_out(lambda name: left - 15.0)
+    assert contest.run_left_out(lambda name: left - 45.0) and quick_networks == ["stg", "lassonet"]
+    assert contest.late == ["binmask"]
+
+
+def test_a_method_that_fails_is_not_tried_again(monkeypatch):
+    def failing(*args: object) -> None:
+        raise ValueError("singular")
+
+    monkeypatch.setitem(SIMPLE, "l1", failing)
+    contest = Contest(problem(methods=("random", "univariate", "l1")), Ledger(None), Clock(3600.0))
+    contest.run_needed()
+    contest.run_simple(0.9)
+    monkeypatch.undo()
+    contest.run_simple(0.9)
+    assert contest.left_out == {"l1": "failed: singular"} and not contest.late
+
+
 def test_a_method_that_fails_does_not_lose_the_others(monkeypatch):
     def failing(*args: object) -> None:
         raise ValueError("singular")
