@@ -30,7 +30,7 @@ _MISSING_AUC, _COPY_AUC = 0.98, 0.95
 #: With a greater probability than this, some column separates the classes by chance.
 _CHANCE = 1e-3
 
-#: In fewer rows nothing is a likely leak. With fewer rows (groups of rows) of a class, a good honest
+#: In fewer rows nothing is a likely leak. With fewer rows (or groups) of a class, a good honest
 #: predictor separates the classes too, except by a gap of at least this share of its range.
 _FEW_ROWS, _FEW_OF_CLASS, _GAP = 20, 15, 0.2
 

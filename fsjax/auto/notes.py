@@ -30,6 +30,7 @@ LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
         "number": "remark",
         "order": "remark",
         "rare": "remark",
+        "rows": "remark",
         "weights": "remark",
     }
 )

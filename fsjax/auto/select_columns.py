@@ -29,6 +29,7 @@ from fsjax.auto.plan import plan
 from fsjax.auto.problem import Problem, in_proportion, on_rows, some_rows
 from fsjax.auto.progress_file import Ledger, Section
 from fsjax.auto.rankers import SIMPLE
+from fsjax.auto.repeated_rows import repeated_rows
 from fsjax.auto.row_weights import check_weighted, weighted_rows_of
 from fsjax.auto.rule import CONSENSUS
 from fsjax.auto.scoring import choose_metric
@@ -174,7 +175,11 @@ def select(
     with threadpool_limits(1), nullcontext() if folder is None else exclusive(folder):
         ledger = Ledger(folder, _identity(problem, chosen_judge, warnings))
         selection = _without_and_with_leaks(request, chosen_judge, ledger, clock)
-        selection = dataclasses.replace(selection, seconds=round(clock.spent, 2))
+        selection = dataclasses.replace(
+            selection,
+            statements=(*statements.on_equal_rows(all_notes), *selection.statements),
+            seconds=round(clock.spent, 2),
+        )
         if folder is not None:
             selection.save(folder, origin.command)
     clock.clear()
@@ -276,7 +281,7 @@ def _share_of_networks(contest: Contest, clock: Clock) -> float:
 
 def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple[Note, ...]]:
     """The checked problem, names of classes, and notes on the target and the columns."""
-    check_row_order(X, y=y, row_groups=settings.row_groups)
+    check_row_order(X, y=y, row_groups=settings.row_groups, sample_weight=settings.sample_weight)
     sparse = is_sparse(X)
     X = X if sparse else _frame(X)
     if len(X.shape) != 2 or not X.shape[0]:
@@ -301,6 +306,14 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
         raise DataError(
             f"one column, {table.units[0]!r}, is left to choose from; give at least two"
         )
+    repeated = repeated_rows(table, target, groups, settings.ordered, settings.seed)
+    first = np.flatnonzero(repeated.kept)
+    groups = None if repeated.groups is None else repeated.groups[first]
+    common, target, classes, rare_now = _common_rows(target[first], task, classes, groups)
+    if len(common) < len(repeated.kept):
+        table = dataclasses.replace(table, X=table.X[first[common]])
+        groups = None if groups is None else groups[common]
+        weights = None if weights is None else weights[first[common]]
     numbers = {name: number for number, name in enumerate(table.units)}
     if len(keep) >= table.num_units:
         raise ConfigError("keep names all columns; leave at least one to choose")
@@ -318,7 +331,8 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
         costs=None if settings.costs is None else _costs(settings.costs, table, X),
         weights=None if weights is None else weights / weights.mean(),
     )
-    return problem, classes, (*notes, *of_weights, *rare, *table.notes)
+    all_notes = (*repeated.notes, *notes, *of_weights, *rare, *rare_now, *table.notes)
+    return problem, classes, all_notes
 
 
 def _frame(X: Any) -> pd.DataFrame:

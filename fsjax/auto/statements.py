@@ -10,6 +10,7 @@ import numpy as np
 from fsjax.auto.chance import LEAST, LEVEL, UNDECIDED, Verdict
 from fsjax.auto.compete import ALL, NO_TIME, Contest
 from fsjax.auto.differences import ALIKE, BETTER, WORSE, Difference
+from fsjax.auto.notes import Note
 from fsjax.auto.rule import CONSENSUS, Choice
 from fsjax.auto.scoring import Metric
 from fsjax.auto.stability import Decoys, Frequencies
@@ -112,6 +113,12 @@ def selected_by(method: str) -> str:
 def columns(number: int) -> str:
     """A number of columns in words."""
     return "1 column" if number == 1 else f"{number:,} columns"
+
+
+def on_equal_rows(notes: Sequence[Note]) -> list[str]:
+    """The numbers of equal and nearly equal rows, which come before any result."""
+    texts = [note.text for note in notes if note.kind == "equal rows"]
+    return [f"{text[0].upper()}{text[1:]}." for text in texts]
 
 
 def leaks_left_out(names: Sequence[str], score: str | None, metric: str) -> str:
