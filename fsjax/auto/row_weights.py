@@ -21,8 +21,8 @@ from fsjax.errors import ConfigError, DataError
 
 _UNWEIGHTED = (
     "count in proportion to their weights in rankings, models and scores; p, q and AUC values of "
-    "single columns, their effects, correlations and curves, the confusion table and the models of "
-    "decoy columns count all rows alike"
+    "single columns, their effects, correlations and curves, the search for leaks, the confusion "
+    "table and the models of decoy columns count all rows alike"
 )
 
 #: Stands in notes on rows for the name of a column.

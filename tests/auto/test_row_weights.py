@@ -206,6 +206,13 @@ def test_unusable_weights_are_refused(weights: Any, message: str) -> None:
         fsjax.select(frame, y, sample_weight=weights)
 
 
+def test_weights_in_another_order_than_the_rows_are_refused() -> None:
+    frame, y = table(60)
+    shuffled = pd.Series(np.arange(60.0)).sample(frac=1.0, random_state=0)
+    with pytest.raises(DataError, match="sample_weight"):
+        fsjax.select(frame, y, sample_weight=shuffled)
+
+
 def test_equal_weights_are_no_weights() -> None:
     assert checked_weights(None, 3) is None
     assert checked_weights([2, 2, 2], 3) is None
