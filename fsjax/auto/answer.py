@@ -35,6 +35,7 @@ from fsjax.auto.stability import (
     full_order,
     no_decoys,
     on_all_rows,
+    quick_statistic,
 )
 from fsjax.auto.statements import Comparison, Findings
 from fsjax.auto.target import Names
@@ -214,18 +215,20 @@ def _certainty(
     units = problem.design.num_units
     means = _best_means(contest.scores())
     dense = not as_table(problem.design.X).sparse
-    statistic = decoy_statistic(means, max(means.values()) - choice.error, dense)
     if not decision.better:
-        return no_decoys(units, statistic), Frequencies(np.full(units, np.nan), 0)
+        return no_decoys(units, "l1"), Frequencies(np.full(units, np.nan), 0)
+    quick = quick_statistic(contest, 0.85)
+    statistic = decoy_statistic(means, max(means.values()) - choice.error, dense, quick)
     decoys = beside_decoys(contest, statistic, 0.9, SETS)
     stability = frequencies(contest, choice, 0.95, PAIRS)
     if not finer:
         return decoys, stability
     # The time that is left makes both estimates finer.
     decoys = beside_decoys(contest, statistic, 0.95, MOST_SETS)
-    if not decoys.sets:
-        # There may be no time for an expensive statistic; the quick one may have run before.
-        decoys = beside_decoys(contest, "l1", 0.95, SETS)
+    for name in (quick, "l1"):
+        # There may be no time for an expensive statistic; a quick one may have run before.
+        if not decoys.sets:
+            decoys = beside_decoys(contest, name, 0.95, SETS)
     return decoys, frequencies(contest, choice, 1.0, MOST_PAIRS)
 
 
@@ -372,7 +375,7 @@ def column_rows(
             "selected": selected.astype(int),
             "frequency": findings.stability.frequency[order],
             "score": scores[order],
-            "false_discovery_rate": findings.decoys.rates[order],
+            "false_discovery_rate": findings.decoys.known_rates[order],
             "group": [design.units[leader[unit]] for unit in order],
             "alike": [
                 _replacements(design, unit, likeness[place])

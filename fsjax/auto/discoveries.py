@@ -14,10 +14,12 @@ correlated columns this finds about twice as many of the useful ones at a rate o
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import hstack
 
 from fsjax.auto.compete import of_library
@@ -29,7 +31,7 @@ from fsjax.method import Method
 from fsjax.registry import get_method
 from fsjax.tables import columns as sparse
 from fsjax.tables.base import as_table
-from fsjax.tables.columns import Columns
+from fsjax.tables.columns import Columns, by_column
 
 #: Draws a table of the columns ``(N, D)`` and a decoy of each, and the units of its columns.
 Draw = Callable[[np.random.Generator], tuple[Columns, np.ndarray]]
@@ -42,6 +44,10 @@ NETWORK_SETS = 10
 
 #: Epochs of the network for up to so many rows, and the fewest epochs, for more rows.
 _EPOCHS, _ROWS, _FEWEST_EPOCHS = 60, 1000, 10
+
+
+#: A rate whose standard error is larger is not known: another seed could as well give half of it.
+LARGEST_ERROR = 0.15
 
 
 class Statistics(NamedTuple):
@@ -58,25 +64,27 @@ class Statistics(NamedTuple):
     threshold: float
 
 
-def decoy_statistic(means: Mapping[str, float], least: float, dense: bool) -> str:
+def decoy_statistic(
+    means: Mapping[str, float], least: float, dense: bool, quick: str = "l1"
+) -> str:
     """The method whose importance is compared between columns and decoys.
 
-    The Lasso path, unless it predicts worse than the best method; then a forest, unless it predicts
-    worse too; then the network, if a network is among the methods that do not.
+    The network, if it is among the methods that predict best and neither the Lasso path nor a
+    forest is; otherwise the quick one that predicts better.
 
     Args:
       means: best mean score of each method, larger is better.
       least: the smallest mean score that is not worse than the best.
       dense: whether the table is dense, which the network needs.
+      quick: ``l1`` or ``forest``, see :func:`fsjax.auto.quick_statistic.better_predictor`.
 
     Returns:
-      ``l1``, ``forest`` or :data:`NETWORK`.
+      ``quick`` or :data:`NETWORK`.
     """
-    for name in ("l1", "forest"):
-        if means.get(name, -np.inf) >= least:
-            return name
-    better = [name for name, mean in means.items() if mean >= least and is_network(name)]
-    return NETWORK if dense and better else "l1"
+    best = [name for name, mean in means.items() if mean >= least]
+    if not dense or "l1" in best or "forest" in best:
+        return quick
+    return NETWORK if any(map(is_network, best)) else quick
 
 
 def is_network(name: str) -> bool:
@@ -125,7 +133,7 @@ def network_scores(
     Returns:
       ``(M, G)`` of the units and ``(M, G)`` of their decoys, each that of its best column.
     """
-    drawn = [_drawn(draw, seed, number) for number in range(num_sets)]
+    drawn = [drawn_decoys(draw, seed, number) for number in range(num_sets)]
     epochs = max(_FEWEST_EPOCHS, min(_EPOCHS, _EPOCHS * _ROWS // len(part.y)))
     scores = scores_of_tables(
         pair_network(),
@@ -166,7 +174,7 @@ def simple_scores(
     Returns:
       ``(1, G)`` of the units and ``(1, G)`` of their decoys; 0 where the selector gave none.
     """
-    columns, groups = _drawn(draw, seed, number)
+    columns, groups = drawn_decoys(draw, seed, number)
     (rows,) = standardise(columns, weights=part.weights)
     decoy_part = Part(rows, part.y, weights=part.weights)
     scores = SIMPLE[name](decoy_part, task, seed + number, effort)
@@ -175,7 +183,8 @@ def simple_scores(
     return units[:, :num_units], units[:, num_units:]
 
 
-def _drawn(draw: Draw, seed: int, number: int) -> tuple[Columns, np.ndarray]:
+def drawn_decoys(draw: Draw, seed: int, number: int) -> tuple[Columns, np.ndarray]:
+    """The columns and set ``number`` of their decoys, and the units of both."""
     return draw(np.random.default_rng((seed, 11, number)))
 
 
@@ -184,7 +193,9 @@ def decoy_model(X: Columns, groups: np.ndarray) -> Draw:
 
     Units of one numeric column get Gaussian knockoffs; the others, and the columns of a sparse
     table, get copies with permuted rows. Whether a column or its decoy is among the first D is
-    drawn at random, so that no result depends on the position.
+    drawn at random, so that no result depends on the position. The table has the units in an order
+    that follows from their values, so that decoys, and what a method does with the table, do not
+    depend on the order in which the columns come.
 
     Args:
       X: the columns, dense or sparse.
@@ -194,7 +205,11 @@ def decoy_model(X: Columns, groups: np.ndarray) -> Draw:
       From a random generator to the columns and their decoys, ``(N, 2 D)``, and their units
       ``(2 D,)``, those of decoys from G on.
     """
-    draw = None if as_table(X).sparse else decoy_columns(X, groups)
+    in_order = order_by_content(X, groups)
+    groups = groups[in_order]
+    X = X[:, in_order] if as_table(X).sparse else np.ascontiguousarray(X[:, in_order])
+    # Groups numbered by their places, as their rows are permuted in the order of these numbers.
+    draw = None if as_table(X).sparse else decoy_columns(X, pd.factorize(groups)[0])
     both_groups = np.concatenate([groups, groups + groups.max() + 1])
 
     def both(rng: np.random.Generator) -> tuple[Columns, np.ndarray]:
@@ -205,6 +220,26 @@ def decoy_model(X: Columns, groups: np.ndarray) -> Draw:
         return joined[:, order], both_groups[order]
 
     return both
+
+
+def order_by_content(X: Columns, groups: np.ndarray) -> np.ndarray:
+    """An order ``(D,)`` of the columns that depends on the values of their units alone.
+
+    The columns of a unit stay together, in their order; units of equal values stay in theirs.
+    """
+    columns = by_column(X)
+    members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
+    digests = [_digest(columns[:, unit]) for unit in members]
+    return np.concatenate([members[unit] for unit in np.argsort(digests, kind="stable")])
+
+
+def _digest(X: Columns) -> int:
+    """A number from the values of some columns."""
+    arrays = (X,) if isinstance(X, np.ndarray) else (X.indptr, X.indices, X.data)
+    checksum = hashlib.blake2b(digest_size=8)
+    for array in arrays:
+        checksum.update(np.ascontiguousarray(array).tobytes())
+    return int.from_bytes(checksum.digest(), "big")
 
 
 def swapped(swap: np.ndarray) -> np.ndarray:
@@ -227,19 +262,57 @@ def false_discovery_rates(scores: np.ndarray, decoys: np.ndarray) -> np.ndarray:
       ``(G,)`` in [0, 1]; 1 for units that are on average not more important than their decoys.
       NaN, not known, without any set.
     """
+    return _rates_and_errors(scores, decoys)[0]
+
+
+def known_rates(scores: np.ndarray, decoys: np.ndarray) -> np.ndarray:
+    """The rates of :func:`false_discovery_rates` that the sets of decoys suffice for, else NaN.
+
+    A rate is known if its standard error is at most :data:`LARGEST_ERROR`, or if it is 1. The error
+    is the spread between the sets, or that of a Poisson count if it is larger.
+
+    Args:
+      scores: ``(M, G)`` importance of the units beside each of M sets of decoys.
+      decoys: ``(M, G)`` importance of these decoys.
+    """
+    rates, errors = _rates_and_errors(scores, decoys)
+    return np.where((errors <= LARGEST_ERROR) | (rates == 1.0), rates, np.nan)
+
+
+def smallest_rate(sets: int, selected: int) -> float:
+    """The smallest rate that can be estimated for a selection; 1 if there is none.
+
+    No decoy above the threshold counts as one in all sets together.
+
+    Args:
+      sets: M, number of sets of decoys.
+      selected: number of selected units.
+    """
+    return min(1.0, 1.0 / (sets * selected)) if sets and selected else 1.0
+
+
+def _rates_and_errors(scores: np.ndarray, decoys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rates ``(G,)`` and their standard errors ``(G,)``; NaN without any set."""
     sets, units = scores.shape
     if not sets:
-        return np.full(units, np.nan)
-    gains, decoy_gains = (scores - decoys).mean(axis=0), np.sort((decoys - scores).ravel())
+        return np.full(units, np.nan), np.full(units, np.nan)
+    gains, decoy_gains = (scores - decoys).mean(axis=0), np.sort(decoys - scores, axis=1)
     order = np.argsort(-gains, kind="stable")
     ranked = gains[order]
     # Ties count, of decoys as of columns.
-    above = len(decoy_gains) - np.searchsorted(decoy_gains, ranked, side="left")
+    above = units - np.array([np.searchsorted(row, ranked, side="left") for row in decoy_gains])
     selected = np.searchsorted(-ranked, -ranked, side="right")
-    share = (above + 1.0) / sets / selected
-    rates = np.empty(units)
-    rates[order] = np.minimum.accumulate(share[::-1])[::-1]
-    return np.where(gains > 0, np.minimum(rates, 1.0), 1.0)
+    share = (above.sum(axis=0) + 1.0) / sets / selected
+    spread = np.sqrt(sets * above.var(axis=0, ddof=1)) if sets > 1 else 0.0
+    error = np.maximum(spread, np.sqrt(above.sum(axis=0) + 1.0)) / sets / selected
+    # The lowest share of all thresholds from here down, the nearest if there are several.
+    lowest, best = np.empty(units, int), units - 1
+    for place in reversed(range(units)):
+        best = place if share[place] <= share[best] else best
+        lowest[place] = best
+    rates, errors = np.empty(units), np.empty(units)
+    rates[order], errors[order] = share[lowest], error[lowest]
+    return np.where(gains > 0, np.minimum(rates, 1.0), 1.0), errors
 
 
 def statistics(scores: np.ndarray, decoys: np.ndarray, rate: float) -> Statistics:

@@ -179,13 +179,12 @@ def false_discoveries(
         dataset, target = _for_function(X, y, task)
         score_tables = partial(_scores_by_function, method, name, target)
     rows = _rows(dataset.X, dataset.feature_names)
-    # Each column is a unit, so that the units of a table are the order of its columns.
+    # Each column is a unit.
     draw = decoy_model(rows, np.arange(rows.shape[1]))
     drawn = [draw(np.random.default_rng((seed, number))) for number in range(num_draws)]
     scores = score_tables([table for table, _ in drawn])
-    orders = np.array([order for _, order in drawn])
-    # The order is its own inverse.
-    columns, decoys = np.split(np.take_along_axis(scores, orders, axis=1), 2, axis=1)
+    places = np.argsort([units for _, units in drawn], axis=1)
+    columns, decoys = np.split(np.take_along_axis(scores, places, axis=1), 2, axis=1)
     rates = false_discovery_rates(columns, decoys)
     return FalseDiscoveries(name, rates, columns, decoys, dataset.feature_names)
 

@@ -35,7 +35,7 @@ from fsjax.auto.rule import CONSENSUS
 from fsjax.auto.scoring import choose_metric
 from fsjax.auto.selection import Selection
 from fsjax.auto.sparse_columns import sparse_design
-from fsjax.auto.stability import MOST_SETS, PAIRS, beside_decoys
+from fsjax.auto.stability import MOST_SETS, PAIRS, beside_decoys, quick_statistic
 from fsjax.auto.target import Names, read_target
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number, nearest
 from fsjax.methods import METHODS
@@ -232,7 +232,8 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
         contest.run_simple(_SIMPLE_SHARE)
         if request.fdr is not None:
             # The requested false discovery rate comes before more methods.
-            beside_decoys(contest, "l1", _SIMPLE_SHARE, MOST_SETS)
+            statistic = quick_statistic(contest, _SIMPLE_SHARE)
+            beside_decoys(contest, statistic, _SIMPLE_SHARE, MOST_SETS)
         share = _share_of_networks(contest, clock)
         contest.run_networks(share)
         contest.run_further_rounds(share)

@@ -13,15 +13,18 @@ from fsjax.auto.discoveries import (
     NETWORK,
     NETWORK_SETS,
     decoy_model,
+    drawn_decoys,
     false_discovery_rates,
+    known_rates,
     network_scores,
     simple_scores,
 )
 from fsjax.auto.folds import all_rows, halves
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.progress_file import json_number
+from fsjax.auto.quick_statistic import better_predictor
 from fsjax.auto.rankers import Ranking, consensus
-from fsjax.auto.rankers.parts import Part
+from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.rule import CONSENSUS, Choice
 
 #: Pairs of complementary halves of the rows: the first aim, and the most.
@@ -62,6 +65,11 @@ class Decoys(NamedTuple):
     statistic: str
     scores: np.ndarray
     decoys: np.ndarray
+
+    @property
+    def known_rates(self) -> np.ndarray:
+        """``(G,)`` the rates that these sets suffice for, NaN for the others."""
+        return known_rates(self.scores, self.decoys)
 
 
 def on_all_rows(problem: Problem, contest: Contest, choice: Choice) -> Ranking:
@@ -159,6 +167,31 @@ def _rankings(
         for part in prepared
     ]
     return [with_kept(ranking, problem) for ranking in merged]
+
+
+def quick_statistic(contest: Contest, share: float) -> str:
+    """``l1`` or ``forest``, whichever predicts better from columns and decoys; ``l1`` without time.
+
+    Args:
+      share: of the budget that may be spent.
+    """
+    problem, ledger = contest.problem, contest.ledger
+    key = "decoys/statistic"
+    # Per fold, about what both take to rank its rows.
+    need = problem.folds * (contest.seconds_of("l1") + contest.seconds_of("forest"))
+    if key not in ledger and need > contest.clock.left(share):
+        return "l1"
+
+    def work() -> dict[str, str]:
+        contest.clock.tell("decoy columns, choice of a statistic")
+        part = all_rows(problem.design, problem.y, None, problem.weights)
+        both, _ = drawn_decoys(decoy_model(part.X, problem.design.groups), problem.seed, 0)
+        (rows,) = standardise(both, weights=part.weights)
+        folds, seed = problem.rounds[0], problem.seed
+        compared = Part(rows, part.y, weights=part.weights)
+        return {"name": better_predictor(compared, problem.task, folds, seed)}
+
+    return str(ledger.get(key, work)["name"])
 
 
 def beside_decoys(contest: Contest, statistic: str, share: float, sets: int) -> Decoys:

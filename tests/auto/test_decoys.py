@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,10 @@ from fsjax.auto.discoveries import (
     decoy_model,
     decoy_statistic,
     false_discovery_rates,
+    known_rates,
     network_scores,
+    simple_scores,
+    smallest_rate,
     statistics,
     swapped,
 )
@@ -123,10 +127,92 @@ def test_categories_get_permuted_copies_and_their_own_units():
 def test_which_of_a_pair_stands_first_is_drawn_at_random():
     X = np.random.default_rng(0).normal(size=(50, 400))
     _, units = decoy_model(X, design_of_array(X, None, None).groups)(np.random.default_rng(1))
-    np.testing.assert_array_equal(units[:400] % 400, np.arange(400))
+    np.testing.assert_array_equal(units[:400] % 400, units[400:] % 400)
+    np.testing.assert_array_equal(np.sort(units), np.arange(800))
     assert 0.4 < (units[:400] < 400).mean() < 0.6
     order = swapped(units[:400] >= 400)
     np.testing.assert_array_equal(order[order], np.arange(800))
+
+
+def drawn_by_unit(X, groups: np.ndarray) -> np.ndarray:
+    """Columns and decoys, sorted by unit."""
+    both, units = decoy_model(X, groups)(np.random.default_rng(3))
+    both = both.toarray() if sp.issparse(both) else both
+    return both[:, np.argsort(units, kind="stable")]
+
+
+@pytest.mark.parametrize("kind", ["numbers", "factors", "whole numbers", "mixed", "sparse"])
+def test_decoys_do_not_depend_on_the_order_of_the_columns(kind, monkeypatch):
+    if kind == "factors":
+        monkeypatch.setattr("fsjax.auto.decoys.MAX_COVARIANCE", 5)
+        monkeypatch.setattr("fsjax.auto.decoys._FACTORS", 3)
+    rng = np.random.default_rng(0)
+    X = neighbours(rng, 80, 12, 0.6)
+    if kind == "whole numbers":
+        X = X.round()
+    if kind == "mixed":
+        X[:, ::3] = X[:, ::3].round()
+    table = sp.csr_array(np.where(X > 0, X, 0)) if kind == "sparse" else X
+    order = rng.permutation(12)
+    first, second = (drawn_by_unit(columns, np.arange(12)) for columns in (table, table[:, order]))
+    np.testing.assert_array_equal(second, first[:, np.concatenate([order, 12 + order])])
+
+
+def test_units_of_several_columns_keep_their_decoys_in_another_order():
+    rng = np.random.default_rng(0)
+    color = np.eye(3)[rng.integers(0, 3, 60)]
+    X = np.column_stack([rng.normal(size=60), color, rng.normal(size=60)])
+    first = drawn_by_unit(X, np.array([0, 1, 1, 1, 2]))
+    second = drawn_by_unit(X[:, [4, 1, 2, 3, 0]], np.array([0, 1, 1, 1, 2]))
+    places = [4, 1, 2, 3, 0]
+    np.testing.assert_array_equal(second, first[:, [*places, *(5 + np.array(places))]])
+
+
+@pytest.mark.parametrize("name", ["l1", "forest"])
+def test_rates_do_not_depend_on_the_order_of_the_columns(name):
+    rng = np.random.default_rng(0)
+    X = neighbours(rng, 100, 15, 0.5)
+    part, order = Part(X, X[:, 3] * X[:, 4] + X[:, 9]), rng.permutation(15)
+    rates = []
+    for columns in (np.arange(15), order):
+        some = Part(X[:, columns], part.y)
+        model = decoy_model(some.X, np.arange(15))
+        sets = [simple_scores(some, model, "regression", 15, name, n) for n in range(3)]
+        rates.append(false_discovery_rates(*map(np.concatenate, zip(*sets, strict=True))))
+    np.testing.assert_array_equal(rates[1], rates[0][order])
+
+
+def test_rates_are_known_where_the_sets_of_decoys_suffice():
+    # One column above all decoys: a set of decoys allows a rate of 1, ten of 0.1.
+    scores = np.tile([9.0, 5.0, 0.0, 0.0], (10, 1))
+    decoys = np.tile([0.0, 0.0, 0.0, 1.0], (10, 1))
+    assert known_rates(scores, decoys)[0] == pytest.approx(smallest_rate(10, 2)) == 0.05
+    np.testing.assert_array_equal(known_rates(scores[:, :1], decoys[:, :1]), [0.1])
+    np.testing.assert_array_equal(known_rates(scores[:4, :1], decoys[:4, :1]), [np.nan])
+    # A column that is not more important than its decoy is a false discovery in any case.
+    assert known_rates(scores[:1], decoys[:1])[3] == 1.0
+    assert np.isnan(known_rates(np.zeros((0, 3)), np.zeros((0, 3)))).all()
+
+
+def test_rates_that_differ_between_sets_of_decoys_are_not_known():
+    # Four decoys of the sixteen sets of one column are above it, all in one set, or in four.
+    scores, decoys = np.ones((16, 6)), np.zeros((16, 6))
+    scores[:, 1:] = 0.0
+    decoys[:, 1:] = 0.1
+    spread, together = decoys.copy(), decoys.copy()
+    spread[[0, 4, 8, 12], 1] = 2.0
+    together[0, 1:5] = 2.0
+    np.testing.assert_array_equal(
+        false_discovery_rates(scores, spread), false_discovery_rates(scores, together)
+    )
+    assert known_rates(scores, spread)[0] == pytest.approx(5 / 16)
+    assert np.isnan(known_rates(scores, together)[0])
+
+
+@pytest.mark.parametrize(("sets", "selected", "rate"), [(10, 1, 0.1), (5, 4, 0.05), (1, 1, 1.0)])
+def test_smallest_rate(sets, selected, rate):
+    assert smallest_rate(sets, selected) == rate
+    assert smallest_rate(0, selected) == smallest_rate(sets, 0) == 1.0
 
 
 def by_hand(scores: np.ndarray, decoys: np.ndarray) -> np.ndarray:
@@ -212,7 +298,8 @@ def test_useless_neighbours_of_useful_columns_win_half_of_the_time():
 def test_statistic_that_predicts_best_competes_with_decoys():
     means = {"l1": 0.7, "forest": 0.9, "lassonet": 0.95, "univariate": 0.95}
     assert decoy_statistic(means, 0.65, dense=True) == "l1"
-    assert decoy_statistic(means, 0.85, dense=True) == "forest"
+    assert decoy_statistic(means, 0.65, dense=True, quick="forest") == "forest"
+    assert decoy_statistic(means, 0.85, dense=True, quick="forest") == "forest"
     assert decoy_statistic(means, 0.92, dense=True) == "network"
     assert decoy_statistic(means, 0.92, dense=False) == "l1"
     assert decoy_statistic({"icap": 0.95, "l1": 0.7}, 0.92, dense=True) == "l1"

@@ -216,9 +216,9 @@ def test_an_answer_ranks_all_rows_and_spares_methods_within_an_error(monkeypatch
         rows.append(len(part.y))
         return rank(problem, name, part, *args)
 
-    def watched_statistic(means, least, dense):
+    def watched_statistic(means, least, *others):
         statistics.append((max(means.values()), least))
-        return statistic(means, least, dense)
+        return statistic(means, least, *others)
 
     monkeypatch.setattr(stability, "rank", watched_rank)
     monkeypatch.setattr(answer, "decoy_statistic", watched_statistic)
