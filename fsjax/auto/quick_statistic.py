@@ -64,8 +64,9 @@ def _by_lasso(X: Columns, Y: np.ndarray, later: Columns, weights: np.ndarray | N
     """Predictions ``(penalties, n, C)`` for later rows."""
     predictions = np.zeros((len(_PENALTIES), later.shape[0], Y.shape[1]))
     for place, y in enumerate(Y.T):
-        centred = y - y.mean()
-        strongest = np.abs(X.T @ centred).max() / len(y)
+        counts = np.ones(len(y)) if weights is None else weights / weights.mean()
+        centred = y - counts @ y / len(y)
+        strongest = np.abs(X.T @ (counts * centred)).max() / len(y)
         model = Lasso(warm_start=True, max_iter=300)
         for number, share in enumerate(_PENALTIES):
             if not strongest:
