@@ -121,7 +121,7 @@ def ours(table: Table, seed: int) -> Selected:
         selection = fsjax.select(
             table.X, table.y, task=table.task, fdr=rate, methods=QUICK, budget=None, seed=seed
         )
-        return np.array([int(name[1:]) for name in selection.columns], int)
+        return np.array([int(str(name)[1:]) for name in selection.columns], int)
 
     return selected
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,15 +14,16 @@ from fsjax.auto.columns import Design
 from fsjax.auto.compete import ALL, Contest
 from fsjax.auto.differences import difference, interval
 from fsjax.auto.discoveries import decoy_statistic
-from fsjax.auto.effects import effects, likeness
+from fsjax.auto.effects import effects, likeness, unit_tests
 from fsjax.auto.folds import parts
 from fsjax.auto.judge import fitted
 from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders
+from fsjax.auto.method_names import selected_by
 from fsjax.auto.notes import LEFT_OUT, Note
 from fsjax.auto.problem import Problem
 from fsjax.auto.rankers import Ranking
 from fsjax.auto.rule import Choice, Scores
-from fsjax.auto.selection import Selection
+from fsjax.auto.selection import EFFECTS, Selection
 from fsjax.auto.stability import (
     MOST_PAIRS,
     MOST_SETS,
@@ -73,7 +74,8 @@ class Request(NamedTuple):
       fdr: false discovery rate that the selection keeps below, if any.
       notes: on how the table was read, and on columns.
       origin: where the table comes from.
-      costs: of the columns by name, if any.
+      costs: of the columns by label, if any.
+      labels: of the user's columns by their names, where these differ.
     """
 
     table: Problem
@@ -81,7 +83,8 @@ class Request(NamedTuple):
     fdr: float | None
     notes: tuple[Note, ...]
     origin: Origin
-    costs: Mapping[str, float] | None
+    costs: Mapping[Hashable, float] | None
+    labels: Mapping[str, Hashable] = {}
 
 
 def answer(request: Request, contest: Contest, chance: Chance, finer: bool = True) -> Selection:
@@ -107,11 +110,16 @@ def answer(request: Request, contest: Contest, chance: Chance, finer: bool = Tru
     shown = np.concatenate([chosen, order[~np.isin(order, chosen)]]).astype(int)
     score, low, high = findings.score
     details: dict[str, Any] = {}
+    table = column_rows(design, shown, ranking, findings)
     if choice is not None:
         details["comparisons"] = comparison_table(findings.comparisons)
-        details["effects"] = effects(
-            design, y, task, shown, request.classes, selected=len(chosen), seed=seed
-        )
+        described = effects(
+            design, y, task, shown, request.classes, selected=len(chosen), seed=seed,
+            row_groups=problem.row_groups, ordered=problem.ordered,
+        )  # fmt: skip
+        # The rows of both are in the order of ``shown``.
+        table = table.join(described[[name for name in EFFECTS if name in described]])
+        details["effects"] = _with_labels(described, request)
     if choice is not None and decision.better:
         details["confusion"] = confusion_table(contest, choice, request.classes)
     if len(chosen):
@@ -119,7 +127,7 @@ def answer(request: Request, contest: Contest, chance: Chance, finer: bool = Tru
     return Selection(
         method=ranked_by.method,
         num_features=len(chosen),
-        columns=tuple(design.units[unit] for unit in chosen),
+        columns=[_label(request, design.units[unit]) for unit in chosen],
         better_than_chance=decision.better,
         undecided=decision.undecided,
         score=score,
@@ -136,14 +144,11 @@ def answer(request: Request, contest: Contest, chance: Chance, finer: bool = Tru
         seconds=round(clock.spent, 2),
         finished=choice is not None and not clock.stopped and not contest.left_out,
         stopped=clock.stopped,
-        table=column_rows(design, shown, ranking, findings),
+        table=_with_labels(table, request),
         curves=curve_rows(scores, problem.folds),
         decoy_scores=(decoys.scores, decoys.decoys) if decoys.sets else None,
-        statements=(
-            *statements.sentences(findings, contest, request.fdr),
-            *_remarks(request, contest),
-        ),
-        notes=request.notes,
+        statements=tuple(statements.sentences(findings, contest, request.fdr)),
+        notes=(*request.notes, *_run_notes(request, contest)),
         facts=_facts(request, contest, findings, ranked_by),
         source=request.origin.source,
         target=request.origin.target,
@@ -173,7 +178,9 @@ def _findings(
     problem, scores, chance_level = contest.problem, contest.scores(), contest.chance_level()
     folds, margin = problem.folds, problem.metric.margin
     honest = rule.honest_scores(scores, folds, margin)
-    decision = verdict(chance, honest, chance_level[:folds], problem)
+    decision = verdict(
+        chance, honest, chance_level[:folds], problem, lambda: smallest_q_value(problem)
+    )
     decoys, stability = _certainty(contest, choice, decision, finer)
     mean, low, high = interval(honest, problem.share)
     if np.isfinite([low, high]).all():
@@ -184,13 +191,21 @@ def _findings(
         verdict=decision,
         score=(mean, low, high),
         all_columns=_UNKNOWN if all_columns is None else float(np.nanmean(all_columns)),
-        no_columns=float(np.nanmean(chance_level)),
+        no_columns=float(np.nanmean(chance_level[:folds])),
         decoys=decoys,
         stability=stability,
         chosen=_chosen(request, order, choice, decoys, decision),
         comparisons=_comparisons(scores, choice, problem),
         enough=rule.enough(scores, choice, folds, margin),
     )
+
+
+def smallest_q_value(problem: Problem) -> float:
+    """The smallest q-value of a single unit; NaN for rows in order of time."""
+    tests = unit_tests(
+        problem.design, problem.y, problem.task, problem.seed, problem.row_groups, problem.ordered
+    )
+    return float(tests.q_values.min())
 
 
 def _no_findings(chance: Chance, units: int) -> Findings:
@@ -245,20 +260,37 @@ def _chosen(
     return order[: len(order) if choice.method == ALL else choice.size]
 
 
-def _remarks(request: Request, contest: Contest) -> list[str]:
+def _label(request: Request, name: str) -> Hashable:
+    """The user's label of a column."""
+    return request.labels.get(name, name)
+
+
+def _with_labels(frame: pd.DataFrame, request: Request) -> pd.DataFrame:
+    """A table about columns with the user's labels instead of their names."""
+    for name in ("column", "group"):
+        if name in frame:
+            frame[name] = pd.Series([_label(request, unit) for unit in frame[name]], frame.index)
+    return frame
+
+
+def _run_notes(request: Request, contest: Contest) -> list[Note]:
     """What limits the answer: methods, rows and work that are missing from it."""
-    lines = statements.left_out(contest.left_out)
+    notes = statements.left_out(contest.left_out)
     rows, compared = len(request.table.y), len(contest.problem.y)
     if compared < rows:
-        lines.append(f"Methods were compared on {compared:,} of the {rows:,} rows.")
-    if contest.ledger.damaged:
-        lines.append(
-            "Lines of progress.jsonl that are damaged, or belong to another request: "
-            f"{contest.ledger.damaged}; the work that they recorded was repeated."
+        notes.append(
+            Note("(rows)", "rows", f"methods were compared on {compared:,} of the {rows:,} rows")
         )
+    if contest.ledger.damaged:
+        text = (
+            "lines of progress.jsonl that are damaged, or belong to another request: "
+            f"{contest.ledger.damaged}; the work that they recorded was repeated"
+        )
+        notes.append(Note("(run)", "ledger", text))
     if contest.clock.stopped:
-        lines.append("The run was stopped before it was complete; run it again to continue.")
-    return lines
+        text = "stopped before it was complete; run it again to continue"
+        notes.append(Note("(run)", "stopped", text))
+    return notes
 
 
 def _facts(
@@ -286,7 +318,7 @@ def _facts(
         "best_num_features": choice.best_size,
         "best_score": choice.best,
         "standard_error": choice.error,
-        "kept": [design.units[unit] for unit in problem.keep],
+        "kept": [_label(request, design.units[unit]) for unit in problem.keep],
         "nonzeros": nonzeros(design.X),
         "seed": problem.seed,
         "version": __version__,
@@ -309,7 +341,7 @@ def _comparisons(scores: Scores, choice: Choice, problem: Problem) -> list[Compa
     others = {(ALL, units): f"all {units:,} columns"}
     for name, _ in scores:
         if name not in (ALL, choice.method):
-            others[name, choice.size] = f"{number} {statements.selected_by(name)}"
+            others[name, choice.size] = f"{number} {selected_by(name)}"
     rows = []
     for key, against in others.items():
         if key in scores:

@@ -6,8 +6,10 @@ The statistic needs no model to be fitted again for each permutation, so that hu
 seconds. Kernel ridge regressions on all columns (linear and RBF; their solution is linear in the
 target) and the first columns by correlation (chosen within the training rows, each weighted by its
 correlation) predict the rows of each fold. Each of these *predictors* is scored by the correlation
-with the target there; the statistic is the largest score, in units of its own mean and deviation
-over the permutations (Westfall and Young 1993, max-T), so that trying several is paid for.
+with the target there; a further one is the largest absolute correlation of a single column. All of
+them see the values and, beside them, the ranks of columns and target, which survive heavy tails.
+The statistic is the largest score, in units of its own mean and deviation over the permutations
+(Westfall and Young 1993, max-T), so that trying several is paid for.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 
 from fsjax.auto.budget import Clock
-from fsjax.auto.differences import above_chance
+from fsjax.auto.differences import above_chance, mean_gain
 from fsjax.auto.folds import Fold, all_rows, permutations
 from fsjax.auto.problem import Problem, some_rows
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import targets
-from fsjax.tables.columns import Columns, densify, row_squares
+from fsjax.auto.rankers.parts import standardise
+from fsjax.tables.columns import Columns, densify, ranks, row_squares
 
 #: Permutations that are drawn where there is time, and the fewest that allow a verdict.
 DRAWS, LEAST = 999, 49
@@ -52,6 +55,9 @@ _SIZES: Final = (1, 5, 20, 80)
 
 #: Folds of the test.
 _FOLDS: Final = 5
+
+#: Statistics that differ by less are equal.
+_SAME: Final = 1e-9
 
 #: Ridges of the kernel regressions, for kernels whose diagonal is 1 on average.
 _RIDGES: Final = (0.1, 1.0)
@@ -88,16 +94,23 @@ class Verdict(NamedTuple):
     """Better than chance, not better, or undecided.
 
     Attributes:
-      better: whether the target is predicted better than chance.
-      undecided: whether the permutations show neither.
+      better: whether the target is predicted better than chance: a test shows a relation, and the
+        whole procedure scores above predictions without any column.
+      undecided: whether there is neither a finding nor chance.
       chance: result of the permutation test.
       folds_p_value: one-sided p-value of the score of the whole procedure over its folds.
+      unpredicted: whether the permutations show a relation, but the whole procedure does not score
+        above predictions without any column.
+      smallest_q: smallest q-value of a single column, where the permutations show no relation; NaN
+        where it is not known, or not needed.
     """
 
     better: bool
     undecided: bool
     chance: Chance
     folds_p_value: float
+    unpredicted: bool = False
+    smallest_q: float = float("nan")
 
     @property
     def by_folds(self) -> bool:
@@ -107,16 +120,18 @@ class Verdict(NamedTuple):
     @property
     def p_value(self) -> float:
         """p-value of the test that decided."""
-        return self.folds_p_value if self.by_folds else self.chance.p_value
+        return self.folds_p_value if self.by_folds or self.unpredicted else self.chance.p_value
 
     @property
     def level(self) -> float:
         """Significance level of the test that decided."""
-        return FOLDS_LEVEL if self.by_folds else LEVEL
+        return FOLDS_LEVEL if self.by_folds or self.unpredicted else LEVEL
 
     @property
     def words(self) -> str:
         """The test, in words."""
+        if self.unpredicted:
+            return _permutations(self.chance)
         if self.by_folds:
             return (
                 f"p = {self.folds_p_value:.2g} by a t test over the folds of the whole procedure, "
@@ -124,6 +139,18 @@ class Verdict(NamedTuple):
                 f"columns and sums of them: {_permutations(self.chance)}"
             )
         return f"{_permutations(self.chance)}, significance level {LEVEL:g}"
+
+
+class _View(NamedTuple):
+    """Columns and target as some predictors see them: their values, or their ranks.
+
+    Attributes:
+      X: ``(N, D)`` standardised.
+      target: ``(N, C)`` standardised.
+    """
+
+    X: Columns
+    target: np.ndarray
 
 
 class _Predictors(NamedTuple):
@@ -153,11 +180,14 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
     orders = permutations(y, DRAWS, problem.seed, groups, problem.ordered)
     real = np.arange(len(rows))
     part = all_rows(problem.design, problem.y, rows)
-    columns = [np.asarray(t, np.float64) for t in targets(part.y, problem.task, split=True)]
-    target = np.stack([(t - t.mean()) / (t.std() or 1.0) for t in columns], axis=1)
-    predictors = functools.cache(lambda: [_predictors(part.X, fold) for fold in folds])
+    views = _views(part.X, np.stack(targets(part.y, problem.task, split=True), axis=1))
+
+    @functools.cache
+    def predictors() -> list[list[_Predictors]]:
+        return [[_predictors(view.X, fold) for fold in folds] for view in views]
+
     statistics: list[list[float]] = []
-    width = target.shape[1] * max(part.X.shape[1], len(rows))
+    width = views[0].target.shape[1] * max(part.X.shape[1], len(rows))
     size, seconds = _FIRST, 0.0
     while (drawn := max(len(statistics) - 1, 0)) < len(orders):
         key = f"chance/{drawn}"
@@ -167,7 +197,7 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
         clock.tell(f"permuted targets, {drawn} of {len(orders)}")
         batch = orders[drawn : drawn + size]
         batch = np.concatenate([real[None], batch]) if drawn == 0 else batch
-        piece = ledger.timed(key, functools.partial(_piece, predictors, target, batch))
+        piece = ledger.timed(key, functools.partial(_piece, views, predictors, batch))
         statistics += piece["scores"]
         size = int(np.clip(_NUMBERS // width, 1, _CHUNK))
         seconds = piece["seconds"]
@@ -176,19 +206,32 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
     scores = np.array(statistics)
     deviation = scores.std(axis=0)
     largest = ((scores - scores.mean(axis=0)) / np.where(deviation > 0, deviation, np.inf)).max(1)
-    return Chance(int((largest[1:] >= largest[0]).sum()), len(largest) - 1)
+    # Equal statistics may differ in their last bits.
+    return Chance(int((largest[1:] >= largest[0] - _SAME).sum()), len(largest) - 1)
 
 
-def verdict(chance: Chance, honest: np.ndarray, nothing: np.ndarray, problem: Problem) -> Verdict:
-    """Combines the permutation test with a t test over the folds.
+def verdict(
+    chance: Chance,
+    honest: np.ndarray,
+    nothing: np.ndarray,
+    problem: Problem,
+    smallest_q: Callable[[], float] = lambda: float("nan"),
+) -> Verdict:
+    """Combines the permutation test with the scores of the folds, and with single columns.
 
     Args:
       honest: ``(F,)`` scores of the whole procedure on the folds of the first round.
       nothing: ``(F,)`` scores there without any column.
+      smallest_q: returns the smallest q-value of a single column, which a verdict of chance must
+        not contradict.
     """
-    p_value = above_chance(honest, nothing, problem.share) if len(honest) else 1.0
-    better = chance.better or p_value < FOLDS_LEVEL
-    return Verdict(better, not better and chance.undecided, chance, p_value)
+    p_value = above_chance(honest, nothing, problem.share)
+    predicted = mean_gain(honest, nothing) > 0
+    better = (chance.better or p_value < FOLDS_LEVEL) and predicted
+    unpredicted = chance.better and not predicted
+    q_value = float("nan") if better or chance.better or chance.undecided else smallest_q()
+    undecided = not better and (unpredicted or chance.undecided or q_value <= UNDECIDED)
+    return Verdict(better, undecided, chance, p_value, unpredicted, q_value)
 
 
 def _permutations(chance: Chance) -> str:
@@ -200,18 +243,39 @@ def _permutations(chance: Chance) -> str:
     )
 
 
+def _views(X: Columns, target: np.ndarray) -> list[_View]:
+    """Values, and ranks, of columns ``(N, D)`` and target ``(N, C)``."""
+    return [
+        _View(standardise(columns)[0], standardise(outputs.astype(np.float64))[0])
+        for columns, outputs in ((X, target), (ranks(X), ranks(target)))
+    ]
+
+
 def _piece(
-    predictors: Callable[[], Sequence[_Predictors]], target: np.ndarray, orders: np.ndarray
+    views: Sequence[_View],
+    predictors: Callable[[], Sequence[Sequence[_Predictors]]],
+    orders: np.ndarray,
 ) -> dict[str, list[list[float]]]:
-    """The mean scores over the folds, M predictors for each of P orders of the target.
+    """The scores of all M predictors for each of P orders of the target, means over the folds.
 
     Args:
-      predictors: returns those of each fold.
-      target: ``(N, C)``.
+      predictors: returns those of each view and fold.
       orders: ``(P, N)``.
     """
-    scores = [_scores_of_fold(fold_predictors, target[orders]) for fold_predictors in predictors()]
-    return {"scores": np.mean(scores, axis=0).tolist()}
+    scores = []
+    for view, of_folds in zip(views, predictors(), strict=True):
+        permuted = view.target[orders]
+        scores.append(np.mean([_scores_of_fold(fold, permuted) for fold in of_folds], axis=0))
+        scores.append(_largest_correlation(view.X, permuted)[:, None])
+    return {"scores": np.concatenate(scores, axis=1).tolist()}
+
+
+def _largest_correlation(X: Columns, permuted: np.ndarray) -> np.ndarray:
+    """``(P,)`` the largest absolute correlation of a column with an output ``(P, N, C)``."""
+    draws, rows, outputs = permuted.shape
+    # The outputs are centred, so that columns need not be.
+    slopes = np.asarray(X.T @ permuted.transpose(1, 0, 2).reshape(rows, -1))
+    return np.abs(slopes).max(axis=0).reshape(draws, outputs).max(axis=1) / rows
 
 
 def _scores_of_fold(predictors: _Predictors, permuted: np.ndarray) -> np.ndarray:

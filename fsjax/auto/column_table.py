@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 import numpy as np
 import pandas as pd
 
-from fsjax.report.html import facts_table, scrolling_table
+from fsjax.report.html import facts_table, folded, scrolling_table
 from fsjax.report.wording import shorten
 
 if TYPE_CHECKING:
@@ -50,20 +50,27 @@ _HEAD: Final = {
 COLUMN_STYLE: Final = """
 .columns { border-collapse: separate; border-spacing: 0; }
 .columns td { vertical-align: top; } .columns small { display: block; opacity: 0.75; }
-.columns .column { white-space: normal; overflow-wrap: anywhere; min-width: 13em; max-width: 20em;
+.columns td, .columns th { padding: 0.3rem 0.5rem; }
+.columns .column { white-space: normal; overflow-wrap: anywhere; min-width: 11em; max-width: 18em;
   position: sticky; left: 0; background: var(--page); text-align: left; font-weight: 600; }
 .columns thead .column { background: var(--soft); }
 .columns thead th { white-space: normal; vertical-align: bottom; }
-.columns .direction { text-align: left; }
-.columns .direction small { white-space: normal; min-width: 11em; }
-.columns .alike { text-align: left; font-size: 0.8rem; }
+.columns .direction { text-align: left; white-space: normal; overflow-wrap: anywhere;
+  min-width: 9em; max-width: 16em; }
+.columns .alike { text-align: left; font-size: 0.8rem; white-space: normal;
+  overflow-wrap: anywhere; min-width: 10em; max-width: 18em; }
 .columns .curve polyline { fill: none; stroke: var(--ink-0072b2); stroke-width: 2; }
 .columns .curve line { stroke: var(--line); }
 .columns .curve svg { background: none; padding: 0; display: block; margin-left: auto; }
 .search input { font: inherit; color: inherit; background: var(--soft); width: 100%;
   max-width: 24rem; border: 1px solid var(--line); border-radius: 4px; padding: 0.3rem 0.5rem; }
+@media (max-width: 84rem) { .columns .p_value, .columns .score { display: none; } }
+@media (max-width: 64rem) { .columns .alike, .columns .difference { display: none; } }
 @media (max-width: 40rem) {
-  .columns { font-size: 0.8rem; } .columns .column { max-width: 10em; min-width: 8em; }
+  .columns { font-size: 0.78rem; } .columns td, .columns th { padding: 0.25rem 0.2rem; }
+  .columns thead th { font-size: 0.7rem; overflow-wrap: anywhere; }
+  .columns .column { max-width: 11em; min-width: 7em; } .columns .direction { min-width: 5.5em; }
+  .columns .auc, .columns .correlation, .columns .slope, .columns .curve { display: none; }
 }
 """
 
@@ -116,23 +123,24 @@ def columns_section(selection: Selection, file: str = FILE) -> str:
         heads = [name for name in _HEAD if name in table and _has_values(table[name])]
     if len(more):
         rest = f"{len(more)} more selected columns"
-        parts.append(_folded(rest, _table(more, heads, span)))
+        parts.append(folded(rest, _table(more, heads, span), "rows"))
     if len(others):
         what = f"the {len(others)} most important columns that are not selected"
         heads = [name for name in heads if name != "alike"]
-        parts.append(_folded(what, _table(others, heads, span)))
+        parts.append(folded(what, _table(others, heads, span), "rows"))
     left = number - len(chosen)
-    beyond = f"{left} more selected columns and all others" if left else "All columns"
+    beyond = f"{left} more selected columns and all others" if left else "All columns and numbers"
     parts.append(f"<p>{beyond}: <a href='{file}'>{file}</a>.</p></section>")
     legend = _legend(selection, table, heads)
-    return "".join(parts) + _folded("what the numbers mean", facts_table(legend), "legend")
+    return "".join(parts) + folded("what the numbers mean", facts_table(legend), "legend")
 
 
 def _rows(selection: Selection) -> pd.DataFrame:
     """Columns by importance, with their effects and costs."""
     table = selection.table
     if selection.effects is not None:
-        table = table.merge(selection.effects, on="column", how="left")
+        # Both have the same columns in the same order.
+        table = table.join(selection.effects.drop(columns=table.columns, errors="ignore"))
     if selection.costs is not None:
         table = table.assign(cost=table["column"].map(selection.costs))
     return table
@@ -140,10 +148,6 @@ def _rows(selection: Selection) -> pd.DataFrame:
 
 def _has_values(values: pd.Series) -> bool:
     return bool((values.notna() & (values != "")).any())
-
-
-def _folded(summary: str, content: str, kind: str = "rows") -> str:
-    return f"<details class='{kind}'><summary>{html.escape(summary)}</summary>{content}</details>"
 
 
 def _table(table: pd.DataFrame, heads: Sequence[str], span: tuple[float, float]) -> str:
@@ -159,6 +163,8 @@ def _row(row: dict[str, Any], heads: Iterable[str], span: tuple[float, float]) -
 
 def _cell(name: str, row: dict[str, Any], span: tuple[float, float]) -> str:
     value = row[name]
+    if name == "column":
+        return html.escape(str(value))
     if name == "direction":
         return _direction(row)
     if name == "curve":
@@ -193,7 +199,7 @@ def _direction(row: dict[str, Any]) -> str:
     if not isinstance(row["direction"], str):
         return ""
     small = []
-    if row["part"] != row["column"]:
+    if row["part"] != str(row["column"]):
         small.append(str(row["part"]))
     means = row.get("means")
     if isinstance(means, dict):

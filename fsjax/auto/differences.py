@@ -10,6 +10,9 @@ from scipy import stats
 #: Confidence of the intervals.
 CONFIDENCE: Final = 0.95
 
+#: Scores that differ by less, relatively or absolutely, are equal.
+_SAME: Final = 1e-9
+
 #: Verdicts of an interval.
 BETTER, WORSE, ALIKE, UNCLEAR = "better", "worse", "as good", "no difference shown"
 
@@ -87,10 +90,23 @@ def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:
       chance: ``(F,)`` scores there without any column.
       share: test rows per training row.
     """
-    gain = (scores - chance)[~np.isnan(scores - chance)]
-    if len(gain) < 2:
+    gain = _gains(scores, chance)
+    if len(gain) < 2 or not gain.any():
         return 1.0
     error = corrected_error(gain, share)
     if error == 0:
         return 0.0 if gain.mean() > 0 else 1.0
     return float(stats.t.sf(gain.mean() / error, len(gain) - 1))
+
+
+def mean_gain(scores: np.ndarray, chance: np.ndarray) -> float:
+    """Mean of cross-validated scores ``(F,)`` minus scores without any column; 0 if none ran."""
+    gain = _gains(scores, chance)
+    return float(gain.mean()) if len(gain) else 0.0
+
+
+def _gains(scores: np.ndarray, chance: np.ndarray) -> np.ndarray:
+    """Differences where both are known; exactly 0 where they are equal up to rounding errors."""
+    known = ~np.isnan(scores - chance)
+    scores, chance = scores[known], chance[known]
+    return np.where(np.isclose(scores, chance, rtol=_SAME, atol=_SAME), 0.0, scores - chance)

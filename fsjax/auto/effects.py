@@ -20,7 +20,7 @@ from fsjax.auto.columns import Design
 from fsjax.auto.folds import all_rows
 from fsjax.auto.leaks import alike
 from fsjax.auto.rankers import targets
-from fsjax.auto.rankers.parts import standardise
+from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.univariate_tests import (
     ColumnTests,
     column_tests,
@@ -72,6 +72,8 @@ def effects(
     names: Sequence[str] | None = None,
     selected: int = WITH_CURVE,
     seed: int = 0,
+    row_groups: np.ndarray | None = None,
+    ordered: bool = False,
 ) -> pd.DataFrame:
     """Direction, size and evidence of the effect of each unit by itself.
 
@@ -84,6 +86,9 @@ def effects(
       names: of the classes, or of several outputs; by default their numbers.
       selected: number of first units that have partial dependence curves, from a forest that sees
         these units only; at most :data:`WITH_CURVE`.
+      row_groups: ``(N,)`` numbers of groups of dependent rows, by which units are tested.
+      ordered: whether rows are in order of time: the dependence of neighbouring rows is not known,
+        so that there are no p- and q-values.
 
     Returns:
       A row for each unit of ``order``: ``column``, its name; ``p_value``, and ``q_value`` over all
@@ -100,15 +105,13 @@ def effects(
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) <= classes[-1]:
             kept = [str(label) if names is None else names[label] for label in classes.tolist()]
-            return effects(design, codes, task, order, kept, selected, seed)
-    part = all_rows(design, y, drawn_rows(y, task, _tested_rows(design), seed))
-    tests = column_tests(part.X, part.y, task)
-    p_values = unit_p_values(tests.p_values, design.groups)
+            return effects(design, codes, task, order, kept, selected, seed, row_groups, ordered)
+    part, tests, p_values, q_values = unit_tests(design, y, task, seed, row_groups, ordered)
     frame = pd.DataFrame(
         {
             "column": [design.units[unit] for unit in order],
             "p_value": p_values[order],
-            "q_value": false_discovery_control(p_values)[order],
+            "q_value": q_values[order],
         }
     )
     units = order[:DESCRIBED]
@@ -131,6 +134,41 @@ def effects(
     frame = frame.join(described)
     frame.attrs["rows"] = len(part.y)
     return frame
+
+
+class UnitTests(NamedTuple):
+    """Tests of each unit by itself.
+
+    Attributes:
+      part: the tested rows.
+      tests: of the columns.
+      p_values, q_values: ``(G,)`` of the units; NaN for rows in order of time.
+    """
+
+    part: Part
+    tests: ColumnTests
+    p_values: np.ndarray
+    q_values: np.ndarray
+
+
+def unit_tests(
+    design: Design,
+    y: np.ndarray,
+    task: str,
+    seed: int = 0,
+    row_groups: np.ndarray | None = None,
+    ordered: bool = False,
+) -> UnitTests:
+    """Tests every unit by itself; arguments as for :func:`effects`."""
+    rows = drawn_rows(y, task, _tested_rows(design), seed)
+    part = all_rows(design, y, rows)
+    groups = None if row_groups is None else row_groups[rows]
+    tests = column_tests(part.X, part.y, task, groups)
+    if ordered:
+        unknown = np.full(design.num_units, np.nan)
+        return UnitTests(part, tests, unknown, unknown)
+    p_values = unit_p_values(tests.p_values, design.groups)
+    return UnitTests(part, tests, p_values, false_discovery_control(p_values))
 
 
 def likeness(

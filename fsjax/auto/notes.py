@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
@@ -10,18 +10,26 @@ from typing import Final, Literal, NamedTuple
 #: a result is believed, a ``remark`` says how something was read.
 Level = Literal["error", "warning", "remark"]
 
+_RANK: Final[tuple[Level, ...]] = ("error", "warning", "remark")
+
+#: What a note is about if it is not about a column.
+_NO_COLUMNS: Final = ("(file)", "(target)", "(rows)", "(methods)", "(run)")
+
 #: Kinds of notes on columns that are left out.
 LEFT_OUT: Final = ("constant", "identifier", "text", "duplicate", "empty")
 
 #: The level of each kind of note.
 LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
     {
+        "failed": "error",
         "leak": "warning",
         "near leak": "warning",
         "equal rows": "warning",
         "few rows": "warning",
         "sentinel": "warning",
         "target": "warning",
+        "ledger": "warning",
+        "stopped": "warning",
         **dict.fromkeys(LEFT_OUT, "remark"),
         "category": "remark",
         "date": "remark",
@@ -31,6 +39,7 @@ LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
         "order": "remark",
         "rare": "remark",
         "rows": "remark",
+        "time": "remark",
         "weights": "remark",
     }
 )
@@ -40,7 +49,8 @@ class Note(NamedTuple):
     """Something that the user should know, about a column or the table.
 
     Attributes:
-      column: name of the column; ``(file)`` or ``(target)`` where it is about these.
+      column: name of the column; ``(file)``, ``(target)``, ``(rows)``, ``(methods)`` or ``(run)``
+        where it is about one of these.
       kind: of :data:`LEVELS`.
       text: what was done or noticed, without the name.
     """
@@ -53,3 +63,16 @@ class Note(NamedTuple):
     def level(self) -> Level:
         """How much the note matters."""
         return LEVELS[self.kind]
+
+    @property
+    def sentence(self) -> str:
+        """The text with its subject: ``'weight' has ...``, ``file: ...``."""
+        if self.column in _NO_COLUMNS:
+            return f"{self.column.strip('()')}: {self.text}"
+        return f"{self.column!r} {self.text}"
+
+
+def by_level(notes: Iterable[Note]) -> list[Note]:
+    """Errors first, then warnings in the order of :data:`LEVELS` (leaks first), then remarks."""
+    kinds = list(LEVELS)
+    return sorted(notes, key=lambda note: (_RANK.index(note.level), kinds.index(note.kind)))

@@ -10,8 +10,10 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from fsjax.auto.compete import ALL
 from fsjax.auto.discoveries import statistics
+from fsjax.auto.method_names import title
 from fsjax.auto.scoring import metric_named
 from fsjax.report import style
+from fsjax.report.wording import shorten_all
 
 if TYPE_CHECKING:
     from fsjax.auto.selection import Selection
@@ -72,7 +74,7 @@ def plot_curves(selection: Selection, width: float = style.WIDTH) -> Figure:
         axes.errorbar(
             ordered["num_features"], ordered["mean"], ordered["error"], color=color,
             marker=marker, linestyle=line, markersize=4, linewidth=1.4, elinewidth=0.8,
-            label=style.literal(str(name)),
+            label=style.literal(style.shorten(title(str(name)), 26 if narrow else 32)),
         )  # fmt: skip
     if selection.method != ALL and selection.better_than_chance:
         size = _chosen_size(selection)
@@ -85,7 +87,7 @@ def plot_curves(selection: Selection, width: float = style.WIDTH) -> Figure:
     axes.set_ylim(bottom=_bottom(selection))
     vertical = "" if narrow else f"cross-validated {label}"
     style.finish(axes, "", "number of columns", vertical, size=9)
-    columns = 2 if narrow else 5
+    columns = 2 if narrow else 4
     figure.legend(fontsize=8, loc="outside lower center", ncols=columns, frameon=False)
     return figure
 
@@ -101,7 +103,7 @@ def plot_columns(selection: Selection, width: float = style.WIDTH) -> Figure | N
     figure = style.new_figure(0.9 + 0.24 * max(len(ranked), style.MIN_BARS), width=width)
     axes = figure.subplots()
     length = style.NAME_LENGTH if width >= _SHORT else 20
-    names = [style.literal(style.shorten(name, length)) for name in ranked["column"]]
+    names = list(map(style.literal, shorten_all(ranked["column"], length)))
     color = np.where(chosen, style.BLUE, "#B0B0B0")
     style.draw_bars(axes, ranked["frequency"].to_numpy(), names, color, "halves of the rows")
     return figure

@@ -12,13 +12,22 @@ import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from fsjax.auto.column_table import COLUMN_STYLE, SEARCH_SCRIPT, WITH_LEAKS, columns_section
-from fsjax.auto.notes import LEFT_OUT, Note
+from fsjax.auto import summary
+from fsjax.auto.column_table import (
+    COLUMN_STYLE,
+    FILE,
+    SEARCH_SCRIPT,
+    WITH_LEAKS,
+    columns_section,
+)
+from fsjax.auto.comparison_sentences import Compared, comparison_sentences
+from fsjax.auto.method_names import in_words, title
+from fsjax.auto.notes import LEFT_OUT, by_level
 from fsjax.auto.scoring import metric_named
 from fsjax.extras import is_installed
 from fsjax.report.charts import CHART_STYLE, chart
-from fsjax.report.html import facts_table, page_of, rows_table, scrolling_table
-from fsjax.report.wording import count
+from fsjax.report.html import facts_table, folded, page_of, rows_table, scrolling_table
+from fsjax.report.wording import count, shorten_all
 from fsjax.tables.columns import FEW
 
 if TYPE_CHECKING:
@@ -30,33 +39,47 @@ if TYPE_CHECKING:
 #: Most notes that the page shows; selection.json has all.
 _NOTES = 50
 
+#: From so many names on, they are written smaller.
+_MANY = 9
+
 #: With more classes than this, only the most frequent confusions are shown.
 MAX_CLASSES, _CONFUSIONS = 12, 12
+
+#: Names of the judges that are tried.
+_JUDGES: Final = {"linear": "linear model", "rbf": "RBF kernel", "trees": "boosted trees"}
 
 _HEATMAP_STYLE: Final = """
 .heatmap td, .heatmap th { padding: 0.15rem 0.3rem; text-align: center; border: none; }
 .heatmap th:first-child { text-align: left; position: sticky; left: 0; background: var(--page);
-  font-weight: normal; max-width: 16em; overflow: hidden; text-overflow: ellipsis; }
+  font-weight: normal; max-width: 22em; overflow-wrap: anywhere; }
 .heatmap thead th { white-space: normal; vertical-align: bottom; }
 .heatmap td { min-width: 2.3em; background: rgb(0 114 178 / calc(0.75 * var(--share))); }
 .heatmap td:first-child { text-align: center; }
-@media (max-width: 40rem) { .heatmap th:first-child { max-width: 9em; } }
+@media (max-width: 40rem) {
+  .heatmap th:first-child { max-width: 10em; min-width: 8em; white-space: normal; }
+}
 """
 
 _STYLE: Final = """
-body { max-width: 72rem; } figcaption, body > p { max-width: 56rem; }
+body { max-width: 78rem; } h1 { font-size: 1.15rem; font-weight: 600; }
+figcaption, body > p { max-width: 56rem; }
 .verdict { border-left: 0.4rem solid var(--ink-0072b2); background: var(--soft);
-  padding: 0.6rem 0.9rem; border-radius: 4px; margin: 1rem 0; }
+  padding: 0.6rem 0.9rem; border-radius: 4px; margin: 0.6rem 0; }
 .verdict.undecided { border-color: var(--ink-d55e00); }
 .verdict.nothing { border-color: var(--ink-5f5f5f); }
-.verdict p { margin: 0.3rem 0; overflow-wrap: anywhere; } .verdict .label { font-size: 0.85rem; }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr));
-  gap: 0.6rem; margin: 1rem 0; }
-.figures div { border: 1px solid var(--line); border-radius: 4px; padding: 0.4rem 0.6rem; }
-.figures dt { font-size: 0.82rem; opacity: 0.8; } .figures dl, .figures dd { margin: 0; }
-.figures dd { font-size: 1.15rem; } .figures small { display: block; font-size: 0.8rem; }
-.aside { border-left: 0.2rem solid var(--line); padding-left: 0.9rem; }
-@media (max-width: 40rem) { .aside { padding-left: 0.5rem; } }
+.verdict p, .verdict li { margin: 0.3rem 0; overflow-wrap: anywhere; }
+.verdict .keep { font-size: 1.25rem; line-height: 1.35; } .verdict ul { margin: 0;
+  padding-left: 1.2rem; }
+.verdict .checks { border-top: 1px solid var(--line); margin-top: 0.5rem; padding-top: 0.3rem; }
+.aside { border-left: 0.2rem solid var(--line); padding-left: 0.9rem; font-size: 0.9rem; }
+.aside .verdict .keep { font-size: 1rem; }
+.verdict .many { font-size: 1rem; }
+.notes td { vertical-align: top; } .level { font-weight: 600; }
+.level.error, .level.warning { color: var(--ink-d55e00); }
+@media (max-width: 40rem) {
+  .aside { padding-left: 0.5rem; } .verdict { padding: 0.4rem 0.6rem; }
+  .verdict .keep { font-size: 1.1rem; } .verdict .many { font-size: 0.95rem; }
+}
 """
 
 
@@ -67,15 +90,15 @@ def page(selection: Selection, command: str | None, date: datetime.date) -> str:
     return page_of(title, _sections(selection, command, date), css)
 
 
+def notebook_summary(selection: Selection) -> str:
+    """What a notebook shows: the summary, without the page's style."""
+    return _verdict(selection)
+
+
 def _sections(selection: Selection, command: str | None, date: datetime.date) -> Iterable[str]:
+    yield _verdict(selection)
     target = f"Target {selection.target}, " if selection.target else ""
-    yield f"<p>{html.escape(target)}{selection.task}, {date:%Y-%m-%d}</p>"
-    yield _verdict(selection) + _figures(selection)
-    leaks = [note for note in selection.notes if note.level != "remark"]
-    if leaks:
-        yield "<h2>Look at these first</h2>" + _notes(leaks)
-    if selection.with_leaks is not None:
-        yield _with_leaks(selection.with_leaks)
+    yield f"<p><small>{html.escape(target)}{selection.task}, {date:%Y-%m-%d}</small></p>"
     yield "<h2>Score by number of columns</h2>" + _curves(selection, "curves")
     if selection.comparisons is not None and len(selection.comparisons):
         yield "<h2>Comparisons</h2>" + _comparisons(selection, selection.comparisons)
@@ -84,16 +107,14 @@ def _sections(selection: Selection, command: str | None, date: datetime.date) ->
     if selection.confusion is not None:
         yield "<h2>Confusion matrix</h2><p>Predictions for rows that the model has not seen.</p>"
         yield confusion_table(selection.confusion)
-    yield "<h2>Methods</h2>" + _methods(selection)
-    kept = [
-        note for note in selection.notes if note.level == "remark" and note.kind not in LEFT_OUT
-    ]
-    left_out = [note for note in selection.notes if note.kind in LEFT_OUT]
-    if left_out:
-        yield "<h2>Columns that were left out</h2>" + _notes(left_out)
-    if kept:
-        yield "<h2>How columns were read</h2>" + _notes(kept)
-    yield "<h2>How it was done</h2>" + facts_table(_how(selection))
+    sentences = "".join(f"<p>{html.escape(text)}</p>" for text in selection.statements)
+    yield "<h2>Details</h2>" + folded("the result in sentences", sentences, "sentences")
+    yield folded("scores of all methods", _methods(selection), "methods")
+    yield folded("how it was done", facts_table(_how(selection)), "how")
+    if selection.notes:
+        yield "<h2 id='notes'>Notes</h2>" + _notes(selection)
+    if selection.with_leaks is not None:
+        yield _with_leaks(selection.with_leaks)
     if command:
         yield f"<h2>How to run it again</h2><pre>{html.escape(command)}</pre>"
     if not is_installed("matplotlib"):
@@ -101,54 +122,47 @@ def _sections(selection: Selection, command: str | None, date: datetime.date) ->
     yield SEARCH_SCRIPT
 
 
-def _verdict(selection: Selection) -> str:
-    if selection.undecided:
-        kind, label = "undecided", "Undecided"
-    elif selection.better_than_chance:
-        kind, label = "better", "Better than chance"
-    else:
-        kind, label = "nothing", "Not better than chance"
-    first, *others = (html.escape(text) for text in selection.statements)
-    more = "".join(f"<p>{text}</p>" for text in others)
+def _verdict(selection: Selection, file: str = FILE) -> str:
+    """What to keep, how well it predicts, how sure that is, and what to look at first."""
+    kind = "better" if selection.better_than_chance else "nothing"
+    lines = "".join(
+        f"<p><strong>{line.label}:</strong> {html.escape(line.text)}</p>"
+        for line in summary.lines(selection)
+    )
+    first = "".join(f"<p>{html.escape(text)}</p>" for text in selection.statements[:1])
     return (
-        f"<div class='verdict {kind}'><p class='label'>{label}</p>"
-        f"<p><strong>{first}</strong></p>{more}</div>"
+        f"<div class='verdict {'undecided' if selection.undecided else kind}'>"
+        f"{_keep(selection, file)}{first}{lines}{_checks(selection)}</div>"
     )
 
 
-def _figures(selection: Selection) -> str:
-    """The numbers behind the verdict: each with its label and a remark."""
-    metric, facts = metric_named(selection.metric, selection.task), selection.facts
-    interval = ""
-    if selection.score_interval is not None:
-        interval = "95 % interval " + " to ".join(map(metric.number, selection.score_interval))
-    level = "" if math.isnan(selection.level) else f"level {selection.level:g}, "
-    figures = [
-        ("columns selected", f"{selection.num_features} of {facts['columns_offered']}",
-         f"by {selection.method}" if selection.num_features else ""),
-        (f"{metric.short} of the whole procedure", metric.show(selection.score), interval),
-        (f"{metric.short} with all columns", metric.show(selection.score_all_columns), ""),
-        (f"{metric.short} without any column", metric.show(selection.score_chance), ""),
-        ("p-value", "not known" if math.isnan(selection.p_value)
-         else f"{selection.p_value:.2g}", f"{level}{facts['permutations']} permutations"),
-    ]  # fmt: skip
-    if selection.costs is not None and selection.num_features:
-        total = sum(selection.costs.get(name, 0.0) for name in selection.columns)
-        figures.append(("cost of the columns", f"{total:g}", ""))
-    tiles = "".join(
-        f"<div><dt>{html.escape(label)}</dt><dd>{html.escape(value)}"
-        + (f"<small>{html.escape(remark)}</small>" if remark else "")
-        + "</dd></div>"
-        for label, value, remark in figures
-    )
-    return f"<dl class='figures'>{tiles}</dl>"
+def _keep(selection: Selection, file: str) -> str:
+    number, names, more = summary.kept(selection)
+    named = ", ".join(f"<strong>{html.escape(name)}</strong>" for name in names)
+    if more:
+        named += f" and {more:,} more in <a href='{file}'>{file}</a>"
+    parts = [part for part in (f"<strong>{number}</strong>" if number else "", named) if part]
+    size = "keep" if len(names) < _MANY else "keep many"
+    return f"<p class='{size}'>Keep: {': '.join(parts)}</p>"
+
+
+def _checks(selection: Selection) -> str:
+    """Errors and warnings, leaks first."""
+    checks = summary.warnings_first(selection)
+    if not checks:
+        return ""
+    items = "".join(f"<li>{html.escape(note.sentence)}</li>" for note in checks[: summary.WARNED])
+    more = len(checks) - summary.WARNED
+    if more > 0:
+        items += f"<li><a href='#notes'>{more} more</a></li>"
+    return f"<div class='checks'><p><strong>Look at these first:</strong></p><ul>{items}</ul></div>"
 
 
 def _with_leaks(selection: Selection) -> str:
-    """Verdict, numbers and columns of the selection from all columns, likely leaks included."""
+    """Verdict, picture and columns of the selection from all columns, likely leaks included."""
     return (
         "<h2>With the likely leaks</h2><div class='aside'>"
-        f"{_verdict(selection)}{_figures(selection)}{_curves(selection, 'with-leaks')}"
+        f"{_verdict(selection, WITH_LEAKS)}{_curves(selection, 'with-leaks')}"
         f"{columns_section(selection, WITH_LEAKS)}</div>"
     )
 
@@ -200,14 +214,18 @@ def _comparisons(selection: Selection, comparisons: pd.DataFrame) -> str:
     rows = [
         [
             row.against,
+            row.verdict,
             metric.number(row.difference, sign=True),
             f"{metric.number(row.low, sign=True)} to {metric.number(row.high, sign=True)}",
-            row.verdict,
         ]
         for row in comparisons.itertuples()
     ]
-    head = ["the selection minus", f"difference of {metric.short}", "95 % interval", "verdict"]
-    return rows_table(head, rows, words=True, wraps=True) + "<p>Paired over the same folds.</p>"
+    compared = comparisons[list(Compared._fields)].itertuples(index=False)
+    sentences = " ".join(comparison_sentences([Compared(*row) for row in compared], metric))
+    head = ["the selection minus", "it is", f"difference of {metric.short}", "95 % interval"]
+    table = rows_table(head, rows, wraps=True) + "<p>Paired over the same folds.</p>"
+    what = count(len(rows), "comparison")
+    return f"<p>{html.escape(sentences)}</p>" + folded(f"{what} with intervals", table, "pairs")
 
 
 def _methods(selection: Selection) -> str:
@@ -222,20 +240,23 @@ def _methods(selection: Selection) -> str:
             else ""
             for size in sizes
         ]
-        rows.append([str(name), str(int(curve["folds"].max())), *cells])
-    left_out = "".join(
-        f"<p>{html.escape(name)} {html.escape(reason)}.</p>"
-        for name, reason in selection.facts["methods_left_out"].items()
-    )
+        rows.append([title(str(name)), str(int(curve["folds"].max())), *cells])
     caption = f"Cross-validated {metric.short} ± standard error, by number of columns."
-    return f"<p>{caption}</p>" + rows_table(["method", "folds", *map(str, sizes)], rows) + left_out
+    return f"<p>{caption}</p>" + rows_table(["method", "folds", *map(str, sizes)], rows)
 
 
-def _notes(notes: Sequence[Note]) -> str:
-    rows = [[note.column, note.text] for note in notes[:_NOTES]]
-    more = len(notes) - len(rows)
-    table = rows_table(["column", "note"], rows, words=True, wraps=True)
-    return table + (f"<p>{more} more in selection.json.</p>" if more else "")
+def _notes(selection: Selection) -> str:
+    """All notes in one table: errors first, then what to check, then remarks."""
+    notes = by_level(selection.notes)
+    rows = "".join(
+        f"<tr><td class='level {note.level}'>{note.level}</td>"
+        f"<td class='words'>{'left out: ' if note.kind in LEFT_OUT else ''}"
+        f"{html.escape(note.sentence)}</td></tr>"
+        for note in notes[:_NOTES]
+    )
+    more = len(notes) - _NOTES
+    table = scrolling_table(rows, kind="notes")
+    return table + (f"<p>{more} more in selection.json.</p>" if more > 0 else "")
 
 
 def _how(selection: Selection) -> dict[str, str]:
@@ -245,6 +266,7 @@ def _how(selection: Selection) -> dict[str, str]:
     if facts["nonzeros"] is not None:
         share = facts["nonzeros"] / facts["rows"] / facts["columns_offered"]
         sparse["nonzero values"] = f"{facts['nonzeros']:,} ({100 * share:.2g} %)"
+    importance = in_words(facts["decoy_statistic"])
     values = {
         "rows": _rows(selection),
         "columns to choose from": facts["columns_offered"],
@@ -257,7 +279,7 @@ def _how(selection: Selection) -> dict[str, str]:
         + (f", and at most {metric.margin:g} behind it" if math.isfinite(metric.margin) else ""),
         "permutation test": f"{facts['permutations']} permutations of the target, of which "
         f"{facts['as_good']} are predicted as well as the target",
-        "decoys": f"{count(facts['decoy_sets'], 'set')}, importance by {facts['decoy_statistic']}"
+        "decoys": f"{count(facts['decoy_sets'], 'set')}, importance by {importance}"
         if facts["decoy_sets"]
         else "none",
         "seconds": selection.seconds,
@@ -279,7 +301,7 @@ def _judge(selection: Selection) -> str:
     facts = selection.facts
     tried = {name: score for name, score in facts["judges_tried"].items() if score is not None}
     metric = metric_named(selection.metric, selection.task)
-    scores = ", ".join(f"{name} {metric.show(score)}" for name, score in tried.items())
+    scores = ", ".join(f"{_JUDGES[name]} {metric.show(score)}" for name, score in tried.items())
     chosen = f" (inner validation: {scores})" if scores else ""
     wide = facts["nonzeros"] is not None and facts["columns_offered"] > FEW
     return selection.judge + chosen + ("; from all columns a linear model" if wide else "")
@@ -289,7 +311,8 @@ def likeness_heatmap(likeness: pd.DataFrame) -> str:
     """Absolute rank correlations, with correlated columns next to each other."""
     values = likeness.to_numpy()
     order = _side_by_side(values)
-    names = [f"{number}. {likeness.index[place]}" for number, place in enumerate(order, 1)]
+    labels = shorten_all(likeness.index[order])
+    names = [f"{number}. {label}" for number, label in enumerate(labels, 1)]
     shown = values[np.ix_(order, order)]
     texts = [[f"{value:.2f}".lstrip("0").replace("1.00", "1") for value in row] for row in shown]
     return _shaded([str(number) for number in range(1, len(order) + 1)], names, texts, shown)

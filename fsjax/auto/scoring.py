@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import get_scorer, get_scorer_names, r2_score
 
@@ -16,6 +18,11 @@ from fsjax.metrics.by_task import d2_poisson
 
 #: If the smaller of two classes has less than this share, accuracy says little.
 _RARE: Final = 0.1
+
+#: The metric of numbers by their ranks, and the share of the variance of a target from which its
+#: largest hundredth makes it the default: R2 of the values would hang on these few rows.
+RANKED: Final = "rank_r2"
+_EXTREME, _HUNDREDTH = 0.5, 0.01
 
 #: From a fitted model, test columns, test targets and optionally weights of the test rows to a
 #: score, larger is better, or NaN.
@@ -158,6 +165,8 @@ METRICS: Final = {
         Metric("label_accuracy", "accuracy of labels in percent", "accuracy of labels", 1,
                _accuracy, _commonest, (0.0, 100.0)),
         Metric("r2", "R2", "R2", 3, _r2, _r2_of_mean, (-np.inf, 1.0)),
+        Metric(RANKED, "R2 of the ranks (as normal scores)", "R2 of the ranks", 3, _r2, _r2_of_mean,
+               (-np.inf, 1.0)),
         Metric("d2", "D2 (Poisson)", "D2", 3, _d2, _d2_of_mean, (-np.inf, 1.0)),
         Metric("concordance_index", "concordance index", "concordance index", 3, _concordance,
                _half, (0.0, 1.0)),
@@ -167,7 +176,7 @@ METRICS: Final = {
 #: The library's own metrics of each task; the first is the default.
 OF_TASK: Final = {
     "classification": ("accuracy", "auc"),
-    "regression": ("r2",),
+    "regression": ("r2", RANKED),
     "multilabel": ("label_accuracy",),
     "counts": ("d2",),
     "survival": ("concordance_index",),
@@ -180,7 +189,10 @@ def metric_named(name: str, task: str) -> Metric:
 
 
 def choose_metric(name: str | None, task: str, y: np.ndarray) -> Metric:
-    """The metric of that name, or the default: ``auc`` if one of two classes is rare.
+    """The metric of that name, or the default: by the target, for two tasks.
+
+    ``auc`` if one of two classes is rare; :data:`RANKED` if a few extreme values carry most of the
+    variance of a regression's target.
 
     Args:
       name: of :data:`OF_TASK`, or of a scorer of scikit-learn, or ``None`` for the default.
@@ -192,8 +204,11 @@ def choose_metric(name: str | None, task: str, y: np.ndarray) -> Metric:
     allowed = OF_TASK[task]
     two = task == "classification" and len(np.unique(y)) == 2
     if name is None:
-        rare = two and np.bincount(y).min() < _RARE * len(y)
-        return METRICS["auc" if rare else allowed[0]]
+        if two and np.bincount(y).min() < _RARE * len(y):
+            return METRICS["auc"]
+        if task == "regression" and extreme_share(y) > _EXTREME:
+            return METRICS[RANKED]
+        return METRICS[allowed[0]]
     if name == "auc" and not two:
         raise ConfigError(f"metric='auc' of {task} needs two classes; choose {allowed[0]!r}")
     if name in allowed:
@@ -223,6 +238,23 @@ def check_weighs_rows(metric: Metric) -> None:
             f"metric={metric.name!r} does not take sample_weight; choose another metric, or omit "
             "sample_weight"
         )
+
+
+def extreme_share(y: np.ndarray) -> float:
+    """Share of the variance of ``(N,)`` numbers that the hundredth of them farthest out carries.
+
+    About 0.08 for a Gaussian and 0.25 for an exponential distribution. Of several outputs
+    ``(N, C)`` the largest share.
+    """
+    columns = y.reshape(len(y), -1)
+    squares = np.sort(np.square(columns - columns.mean(axis=0)), axis=0)
+    count = int(np.ceil(_HUNDREDTH * len(y)))
+    return float((squares[-count:].sum(axis=0) / squares.sum(axis=0).clip(1e-300)).max())
+
+
+def normal_scores(y: np.ndarray) -> np.ndarray:
+    """The standard normal quantiles of the ranks of numbers ``(N,)`` or ``(N, C)``."""
+    return ndtri((rankdata(y, axis=0) - 0.5) / len(y))
 
 
 def _of_scorer(name: str, task: str) -> Metric:

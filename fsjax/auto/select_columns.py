@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,11 +32,11 @@ from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.repeated_rows import repeated_rows
 from fsjax.auto.row_weights import check_weighted, weighted_rows_of
 from fsjax.auto.rule import CONSENSUS
-from fsjax.auto.scoring import choose_metric
+from fsjax.auto.scoring import RANKED, choose_metric, extreme_share, normal_scores
 from fsjax.auto.selection import Selection
 from fsjax.auto.sparse_columns import sparse_design
 from fsjax.auto.stability import MOST_SETS, PAIRS, beside_decoys, quick_statistic
-from fsjax.auto.target import Names, read_target
+from fsjax.auto.target import TARGET, Names, read_target
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number, nearest
 from fsjax.methods import METHODS
 from fsjax.storage.file_lock import exclusive
@@ -66,9 +66,9 @@ class _Settings(NamedTuple):
     metric: str | None
     impute: str | None
     methods: Sequence[str] | None
-    keep: Sequence[str]
-    drop: Sequence[str]
-    costs: Mapping[str, float] | None
+    keep: Sequence[Hashable]
+    drop: Sequence[Hashable]
+    costs: Mapping[Hashable, float] | None
     row_groups: Any
     ordered: bool
     seed: int
@@ -86,9 +86,9 @@ def select(
     fdr: float | None = None,
     impute: str | None = "median",
     methods: Sequence[str] | None = None,
-    keep: Sequence[str] = (),
-    drop: Sequence[str] = (),
-    costs: Mapping[str, float] | None = None,
+    keep: Sequence[Hashable] = (),
+    drop: Sequence[Hashable] = (),
+    costs: Mapping[Hashable, float] | None = None,
     row_groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     ordered: bool = False,
@@ -116,7 +116,9 @@ def select(
       task: ``'classification'``, ``'regression'``, ``'multilabel'``, ``'counts'`` or
         ``'survival'``; by default one of the first three, inferred from y.
       metric: for classes ``'accuracy'`` or ``'auc'``, by default AUC if one of two classes has
-        less than a tenth of the rows; ``'r2'`` for numbers, ``'label_accuracy'``, ``'d2'`` (of the
+        less than a tenth of the rows; for numbers ``'r2'``, or ``'rank_r2'``, that of their ranks
+        (as normal scores), by default if a hundredth of the rows carry half of the variance;
+        ``'label_accuracy'``, ``'d2'`` (of the
         Poisson deviance), ``'concordance_index'``; or the name of any scorer of scikit-learn.
       judge: the model that predicts from the selected columns: ``'linear'``, ``'rbf'`` or
         ``'trees'``, or any estimator of scikit-learn; by default whichever of the three predicts
@@ -164,10 +166,13 @@ def select(
     chosen_judge = requested_judge(judge, problem.task)
     if problem.weights is not None:
         check_weighted(problem.task, judge, problem.metric)
-    named_costs = None if costs is None else dict(costs)
+    labels = {str(label): label for label in X.columns} if isinstance(X, pd.DataFrame) else {}
+    labelled_costs = None
+    if costs is not None:
+        labelled_costs = {labels.get(_name_of(k, X), k): cost for k, cost in costs.items()}
     warnings = leak_notes(problem, classes)
     all_notes = (*origin.notes, *notes, *warnings)
-    request = Request(problem, classes, fdr, all_notes, origin, named_costs)
+    request = Request(problem, classes, fdr, all_notes, origin, labelled_costs, labels)
     # Raises for a table without usable folds, before anything is written.
     on_rows(problem, some_rows(problem, _FOLD_ROWS))
     folder = None if workdir is None else Path(workdir)
@@ -318,11 +323,16 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
     numbers = {name: number for number, name in enumerate(table.units)}
     if len(keep) >= table.num_units:
         raise ConfigError("keep names all columns; leave at least one to choose")
+    metric = choose_metric(settings.metric, task, target)
+    if metric.name == RANKED:
+        if settings.metric is None:
+            notes = (*notes, Note(TARGET, "target", _extreme(target)))
+        target = normal_scores(target)
     problem = Problem(
         design=table,
         y=target,
         task=task,
-        metric=choose_metric(settings.metric, task, target),
+        metric=metric,
         rounds=[],
         methods=_methods(settings.methods, task, len(target), len(table.names)),
         seed=settings.seed,
@@ -334,6 +344,14 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
     )
     all_notes = (*repeated.notes, *notes, *of_weights, *rare, *rare_now, *table.notes)
     return problem, classes, all_notes
+
+
+def _extreme(y: np.ndarray) -> str:
+    return (
+        f"has extreme values: a hundredth of the rows carry {100 * extreme_share(y):.0f} % of the "
+        "variance; so its ranks (as normal scores) are predicted; choose the metric r2 to predict "
+        "the values"
+    )
 
 
 def _frame(X: Any) -> pd.DataFrame:
@@ -363,22 +381,30 @@ def _common_rows(
         f"{name_some(labels)} ({len(y) - len(rows)} of {len(y)} rows)"
     )
     names = None if classes is None else tuple(classes[label] for label in kept)
-    return rows, numbers.astype(y.dtype), names, (Note("(target)", "rare", text),)
+    return rows, numbers.astype(y.dtype), names, (Note(TARGET, "rare", text),)
 
 
-def _known_columns(label: str, names: Sequence[str], table: Design, X: Any) -> list[str]:
+def _known_columns(label: str, names: Sequence[Hashable], table: Design, X: Any) -> list[str]:
     """The names that are among the units of the table; ConfigError for unknown columns."""
     if isinstance(names, str):
         names = [name for name in names.split(",") if name]
     known, units = _names_of(table, X), set(table.units)
-    for name in map(str, names):
+    texts = [_name_of(name, X) for name in names]
+    for name in texts:
         if name not in known and name not in units:
             raise ConfigError(f"{label}={name!r}: {nearest(name, known)}")
         if label == "keep" and name not in units:
             reasons = (note.text for note in table.notes if note.column == name)
             reason = next(reasons, "was left out")
             raise ConfigError(f"keep={name!r} cannot be used: the column {reason}")
-    return [name for name in dict.fromkeys(map(str, names)) if name in units]
+    return [name for name in dict.fromkeys(texts) if name in units]
+
+
+def _name_of(label: Hashable, X: Any) -> str:
+    """The name of a column by its label, also where that is a tuple of NumPy's numbers."""
+    if isinstance(label, tuple) and isinstance(X, pd.DataFrame):
+        label = next((column for column in X.columns if column == label), label)
+    return str(label)
 
 
 def _names_of(table: Design, X: Any) -> list[str]:
@@ -421,15 +447,15 @@ def _of_units(problem: Problem, units: Sequence[int]) -> Problem:
     )
 
 
-def _costs(costs: Mapping[str, float], table: Design, X: Any) -> np.ndarray:
+def _costs(costs: Mapping[Hashable, float], table: Design, X: Any) -> np.ndarray:
     """The cost of each unit ``(G,)``, 1 where none is given."""
     known = _names_of(table, X)
     for name, cost in costs.items():
-        if str(name) not in known:
+        if _name_of(name, X) not in known:
             raise ConfigError(f"costs has {name!r}: {nearest(str(name), known)}")
         if not (is_number(cost) and 0 < cost < float("inf")):
             raise ConfigError(f"costs[{name!r}]={cost!r}; choose a number above 0")
-    by_name = {str(name): float(cost) for name, cost in costs.items()}
+    by_name = {_name_of(name, X): float(cost) for name, cost in costs.items()}
     return np.array([by_name.get(name, 1.0) for name in table.units])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fsjax.auto import summary
 from fsjax.auto.notes import LEFT_OUT, Note
 from fsjax.auto.progress_file import json_number
 from fsjax.errors import printable
 from fsjax.extras import require
+from fsjax.report.wording import shorten, shorten_all
 from fsjax.storage.atomic_files import write_text
 
 if TYPE_CHECKING:
@@ -25,8 +27,21 @@ if TYPE_CHECKING:
 #: Text that begins with one of these is a formula to spreadsheets (OWASP, "CSV Injection").
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
-#: Most selected columns that are printed.
-_SHOWN = 20
+#: Most selected columns that are printed in a table, and most characters of a name there.
+_SHOWN, _NAME_LENGTH = 20, 40
+
+#: Columns of the table that are printed.
+_PRINTED = (
+    "column", "direction", "q_value", "frequency", "score", "false_discovery_rate", "alike",
+)  # fmt: skip
+
+#: Remarks that are printed: their label, their kinds, and the most of them.
+_REMARKS = (
+    ("read", ("rare",), 5),
+    ("left out", LEFT_OUT, 10),
+    ("imputed", ("missing",), 5),
+    ("note", ("rows", "time"), 5),
+)
 
 #: Effects that are written to ``columns.csv``.
 EFFECTS = (
@@ -34,14 +49,15 @@ EFFECTS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Selection:
     """The selected columns, how many they are, and how sure that is.
 
     Attributes:
       method: the selector that was chosen; ``all`` if no selection is as good as all columns.
       num_features: number of selected columns; 0 if nothing is better than chance.
-      columns: their names, the most important first.
+      columns: their labels as in the user's table, the most important first, so that
+        ``X[selection.columns]`` works; x0, x1, ... for tables without labels.
       better_than_chance: whether the target is predicted better than chance.
       score: cross-validated score of the whole procedure: method and number of columns are chosen
         without the fold that is scored.
@@ -57,10 +73,10 @@ class Selection:
       seconds: run time.
       finished: whether every method and fold ran.
       stopped: whether Ctrl-C ended the run.
-      table: a row for each column of the user's table, as in ``columns.csv``.
+      table: the content of ``columns.csv``: a row for each column that took part.
       curves: a row for each method and number of columns: ``mean``, ``error``, ``folds``.
       statements: the result in sentences.
-      notes: how columns were read, and what was noticed in them.
+      notes: how the table was read, what was noticed in it, and what is missing from the run.
       facts: further numbers of the report (rows, columns, folds, decoys, ...).
       undecided: whether the permutation test shows neither a finding nor chance.
       level: significance level that ``p_value`` is compared with; NaN if there is none.
@@ -76,12 +92,12 @@ class Selection:
       with_leaks: the selection from all columns, if likely leaks were left out of this one.
       source: file name of the table, if known.
       target: name of the target, if known.
-      costs: of the columns by name, if given.
+      costs: of the columns by label, if given.
     """
 
     method: str
     num_features: int
-    columns: tuple[str, ...]
+    columns: list[Hashable]
     better_than_chance: bool
     score: float
     score_at_choice: float
@@ -111,33 +127,31 @@ class Selection:
     with_leaks: Selection | None = None
     source: str | None = None
     target: str | None = None
-    costs: Mapping[str, float] | None = None
+    costs: Mapping[Hashable, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The content of ``selection.json``; values that are not finite become ``None``."""
         names = (
-            "source target method num_features columns better_than_chance undecided score "
+            "source target method num_features better_than_chance undecided score "
             "score_interval score_at_choice score_all_columns score_chance metric judge task fdr "
             "p_value level seconds finished stopped"
         ).split()
         values = {name: _json(getattr(self, name)) for name in names}
+        costs = None
+        if self.costs is not None:
+            costs = {str(label): _json(cost) for label, cost in self.costs.items()}
         return {
             **values,
+            "columns": [_json_label(label) for label in self.columns],
             "statements": list(self.statements),
-            "notes": [note._asdict() for note in self.notes],
+            "notes": [{**note._asdict(), "level": note.level} for note in self.notes],
             "comparisons": None if self.comparisons is None else _records(self.comparisons),
             "confusion": None if self.confusion is None else _confusion(self.confusion),
-            "costs": None if self.costs is None else {k: _json(v) for k, v in self.costs.items()},
+            "costs": costs,
             "with_leaks": None if self.with_leaks is None else self.with_leaks.to_dict(),
             **{name: _json(value) for name, value in self.facts.items()},
+            "kept": [_json_label(label) for label in self.facts.get("kept", ())],
         }
-
-    def columns_table(self) -> pd.DataFrame:
-        """The content of ``columns.csv``: ``table`` with the effects of the columns."""
-        if self.effects is None:
-            return self.table
-        kept = [name for name in EFFECTS if name in self.effects]
-        return self.table.merge(self.effects[["column", *kept]], on="column", how="left")
 
     def plot(self) -> Figure:
         """The score against the number of columns, for every method, with standard errors."""
@@ -170,45 +184,63 @@ class Selection:
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
         write_text(folder / "selection.json", text + "\n")
-        write_text(folder / FILE, csv_of(self.columns_table()))
+        write_text(folder / FILE, csv_of(self.table))
         if self.with_leaks is not None:
-            write_text(folder / WITH_LEAKS, csv_of(self.with_leaks.columns_table()))
+            write_text(folder / WITH_LEAKS, csv_of(self.with_leaks.table))
         write_text(folder / "curves.csv", csv_of(self.curves))
         write_text(folder / "report.html", page(self, command, date or datetime.date.today()))
         return folder / "report.html"
 
     def __str__(self) -> str:
-        lines = [*self.statements, "", *self._printed_columns()]
+        checks = summary.warnings_first(self)
+        text = [
+            summary.keep_line(self),
+            *self.statements[:1],
+            *(f"{line.label}: {line.text}" for line in summary.lines(self)),
+            *_at_most(summary.WARNED, "check", checks),
+            "",
+            *self._printed_columns(),
+            *self.statements[1:],
+        ]
         if self.with_leaks is not None:
-            lines += ["With the columns that are likely leaks:", *self.with_leaks.statements]
-            lines += ["", *self.with_leaks._printed_columns()]
-        warnings = tuple(note.kind for note in self.notes if note.level != "remark")
-        for label, kinds, most in (
-            ("left out", LEFT_OUT, 10),
-            ("imputed", ("missing",), 5),
-            ("check", warnings, 5),
-        ):
-            notes = [note for note in self.notes if note.kind in kinds]
-            lines += [f"{label}: {note.column!r} {note.text}" for note in notes[:most]]
-            if len(notes) > most:
-                lines.append(f"... and {len(notes) - most} more {label}")
-        return printable("\n".join(lines).rstrip())
+            text += ["", f"With the likely leaks, {summary.keep_line(self.with_leaks)}"]
+            text += self.with_leaks.statements[:1]
+            text += [f"{line.label}: {line.text}" for line in summary.lines(self.with_leaks)]
+        text.append("")
+        for label, kinds, most in _REMARKS:
+            text += _at_most(most, label, [note for note in self.notes if note.kind in kinds])
+        return printable("\n".join(text).rstrip())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from fsjax.auto.report import notebook_summary
+
+        return notebook_summary(self)
 
     def _printed_columns(self) -> list[str]:
         selected = self.table[self.table["selected"] == 1]
         if not len(selected):
             return []
-        shown = selected.head(_SHOWN).copy()
-        shown = shown.drop(columns=["selected", "group"]).dropna(axis=1, how="all")
-        shown["alike"] = [", ".join(text.split(", ")[:2]) for text in shown["alike"]]
-        if self.effects is not None:
-            effects = self.effects.set_index("column")
-            for name in ("direction", "q_value"):
-                shown.insert(1, name, effects[name].reindex(shown["column"]).to_numpy())
+        shown = selected.head(_SHOWN).dropna(axis=1, how="all")
+        shown = shown[[name for name in _PRINTED if name in shown]]
+        shown["column"] = shorten_all(shown["column"], _NAME_LENGTH)
+        shown["alike"] = [
+            ", ".join(shorten(name, _NAME_LENGTH) for name in text.split(", ")[:2])
+            for text in shown["alike"]
+        ]
         lines = [shown.to_string(index=False, float_format="{:.3g}".format)]
         if len(selected) > _SHOWN:
             lines.append(f"... and {len(selected) - _SHOWN} more in columns.csv")
         return [*lines, ""]
+
+
+def _at_most(most: int, label: str, notes: Sequence[Note]) -> list[str]:
+    """A line for each of the first notes, and one that counts the others."""
+    lines = [f"{label}: {note.sentence}" for note in notes[:most]]
+    if len(notes) > most:
+        lines.append(f"... and {len(notes) - most} more {label} in report.html")
+    return lines
 
 
 def csv_of(frame: pd.DataFrame) -> str:
@@ -226,6 +258,14 @@ def _json(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     return [_json(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _json_label(label: Hashable) -> Any:
+    """A label as a JSON value: numbers as such, tuples as lists, others as text."""
+    if isinstance(label, tuple):
+        return [_json_label(part) for part in label]
+    value = _json(label)
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

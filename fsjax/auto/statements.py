@@ -8,10 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from fsjax.auto.chance import LEAST, LEVEL, UNDECIDED, Verdict
+from fsjax.auto.comparison_sentences import Compared, comparison_sentences
 from fsjax.auto.compete import ALL, NO_TIME, Contest
-from fsjax.auto.differences import ALIKE, BETTER, WORSE, Difference
+from fsjax.auto.differences import Difference
+from fsjax.auto.method_names import selected_by, title
 from fsjax.auto.notes import Note
-from fsjax.auto.rule import CONSENSUS, Choice
+from fsjax.auto.rule import Choice
 from fsjax.auto.scoring import Metric
 from fsjax.auto.stability import Decoys, Frequencies
 from fsjax.tables.checks import name_some
@@ -23,22 +25,10 @@ STABLE = 0.8
 LIKELY = 0.2
 
 #: With fewer halves of the rows than this, nothing is said about stability.
-_LEAST_HALVES = 6
+LEAST_HALVES = 6
 
-#: Comparisons and other methods that get a sentence; the report has all of them.
-_COMPARED = 4
-
-#: Names of selectors in sentences; other methods have their own.
-_SELECTORS: Mapping[str, str] = {
-    "univariate": "the univariate filter",
-    "l1": "the Lasso path",
-    "rfe": "recursive feature elimination",
-    "mrmr": "mRMR",
-    "forward": "forward selection",
-    "forest": "forest importance",
-    "shadow": "Boruta's shadow test",
-    CONSENSUS: "the consensus of simple methods",
-}
+#: Most other methods in the sentence on the number of columns that they need.
+_OTHERS = 4
 
 
 class Comparison(NamedTuple):
@@ -98,16 +88,15 @@ def sentences(findings: Findings, contest: Contest, fdr: float | None) -> list[s
         f"Better than chance: {findings.verdict.words}.",
         _scores(findings, choice, metric, contest.judge.words),
         *_certainty(findings, choice),
-        *_compared(findings.comparisons, metric),
+        *comparison_sentences(
+            [
+                Compared(row.against, *row.difference[:3], row.verdict)
+                for row in findings.comparisons
+            ],
+            metric,
+        ),
         *_alternatives(findings.enough, choice, units),
     ]
-
-
-def selected_by(method: str) -> str:
-    """What the columns that a method selects are called in a sentence."""
-    if method == "random":
-        return "drawn at random"
-    return f"selected by {_SELECTORS.get(method, method)}"
 
 
 def columns(number: int) -> str:
@@ -132,13 +121,19 @@ def leaks_left_out(names: Sequence[str], score: str | None, metric: str) -> str:
     )
 
 
-def left_out(reasons: Mapping[str, str]) -> list[str]:
+def left_out(reasons: Mapping[str, str]) -> list[Note]:
     """Which methods did not take part, and why."""
     late = [name for name, reason in reasons.items() if reason.startswith(NO_TIME)]
-    lines = []
+    notes = [
+        Note("(methods)", "failed", f"{title(name)} {reason}")
+        for name, reason in reasons.items()
+        if name not in late
+    ]
     if late:
-        lines.append(f"Not tried for lack of time: {', '.join(late)}; nothing is said about them.")
-    return lines + [f"{name} {reason}." for name, reason in reasons.items() if name not in late]
+        names = ", ".join(map(title, late))
+        text = f"not tried for lack of time: {names}; nothing is said about them"
+        notes.append(Note("(methods)", "time", text))
+    return notes
 
 
 def _nothing_found(findings: Findings, metric: Metric) -> list[str]:
@@ -149,6 +144,16 @@ def _nothing_found(findings: Findings, metric: Metric) -> list[str]:
             "Undecided: no fold of the cross-validation was scored in time; allow a longer budget. "
             f"{no_selection} by the F statistic."
         ]
+    score = metric.show(findings.score[0])
+    nothing = metric.show(findings.no_columns)
+    if verdict.unpredicted:
+        other = ", or the metric auc," if metric.name == "accuracy" else ""
+        return [
+            f"Undecided: the columns are related to the target, {verdict.words}; but the whole "
+            f"procedure does not predict it better than without any column, cross-validated "
+            f"{metric.short} {score} against {nothing}. More time, more rows{other} or another "
+            f"judge may decide. {no_selection}."
+        ]
     if not verdict.undecided:
         first = f"Nothing was found that predicts the target better than chance: {verdict.words}."
     elif verdict.chance.draws < LEAST:
@@ -156,6 +161,12 @@ def _nothing_found(findings: Findings, metric: Metric) -> list[str]:
             "Undecided: it is not known whether the target can be predicted better than chance: "
             f"{verdict.words}. There was time for fewer than {LEAST} permutations; allow a longer "
             "budget."
+        )
+    elif not verdict.chance.undecided:
+        first = (
+            f"Undecided: the smallest q-value of a single column is {verdict.smallest_q:.2g}, but "
+            "the permutation test, which pays for trying all columns at once, does not confirm it: "
+            f"{verdict.words}. More rows may decide."
         )
     else:
         first = (
@@ -166,7 +177,7 @@ def _nothing_found(findings: Findings, metric: Metric) -> list[str]:
     return [
         f"{first} {no_selection}.",
         f"Cross-validated {metric.short} of the whole procedure: "
-        f"{metric.show(findings.score[0])}; without any column {metric.show(findings.no_columns)}.",
+        f"{score}; without any column {nothing}.",
     ]
 
 
@@ -211,28 +222,6 @@ def _scores(findings: Findings, choice: Choice, metric: Metric, judge: str) -> s
     )
 
 
-def _compared(comparisons: Sequence[Comparison], metric: Metric) -> list[str]:
-    """A sentence with its interval for all columns, random ones, and the closest methods."""
-    lines = []
-    for against, difference, verdict in comparisons[:_COMPARED]:
-        if not np.isfinite(difference.low):
-            continue
-        sentence = {
-            BETTER: f"The selection predicts better than {against}",
-            WORSE: f"The selection predicts worse than {against}",
-            ALIKE: f"The selection predicts as well as {against}",
-        }.get(verdict, f"No difference from {against} is shown")
-        low, mean, high = (
-            metric.number(value, sign=True)
-            for value in (difference.low, difference.mean, difference.high)
-        )
-        lines.append(
-            f"{sentence}: difference {mean} (95 % interval {low} to {high}, {difference.folds} "
-            "folds)."
-        )
-    return lines
-
-
 def _certainty(findings: Findings, choice: Choice) -> list[str]:
     """How sure single columns are, beside the statement that together they are enough."""
     chosen, number = findings.chosen, len(findings.chosen)
@@ -240,7 +229,7 @@ def _certainty(findings: Findings, choice: Choice) -> list[str]:
         return []
     facts, unsure = [], False
     halves = findings.stability.halves
-    if halves >= _LEAST_HALVES:
+    if halves >= LEAST_HALVES:
         stable = int((findings.stability.frequency[chosen] >= STABLE).sum())
         unsure |= stable < number / 2
         facts.append(
@@ -285,8 +274,8 @@ def _alternatives(enough: Mapping[str, int], choice: Choice, units: int) -> list
         if name not in (choice.method, ALL, "random") and choice.method != ALL
     }
     if others:
-        fewest = sorted(others, key=others.__getitem__)[:_COMPARED]
-        numbers = ", ".join(f"{name} {others[name]}" for name in fewest)
+        fewest = sorted(others, key=others.__getitem__)[:_OTHERS]
+        numbers = ", ".join(f"{title(name)} {others[name]}" for name in fewest)
         lines.append(
             f"Columns that other methods need to come as close to the best score: {numbers}."
         )

@@ -24,6 +24,11 @@ TARGET = "(target)"
 
 _WHERE = "the target"
 
+_TIME_AND_EVENT = (
+    "has a positive column and one of 0 and 1, taken as two numbers; if they are a time and "
+    "whether the event was seen by then, choose the task survival"
+)
+
 
 class ReadTarget(NamedTuple):
     """The target of a selection.
@@ -63,7 +68,9 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
     several = labels.ndim > 1 and labels.shape[1] > 1
     if several and task is None:
         guess = "multilabel" if np.isin(labels, (0, 1)).all() else "regression"
-        return ReadTarget(_numbers(y, guess), guess, None)
+        values = _numbers(y, guess)
+        hint = Note(TARGET, "target", _TIME_AND_EVENT)
+        return ReadTarget(values, guess, None, (hint,) if is_time_and_event(values) else ())
     if task is not None and (several or task == "survival"):
         if task == "classification":
             raise DataError("y has several columns; give one, of labels, for task='classification'")
@@ -81,6 +88,15 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
     if names is None:
         return ReadTarget(_numbers(labels, "regression"), "regression", None, notes)
     return ReadTarget(values, "classification", names, notes)
+
+
+def is_time_and_event(values: np.ndarray) -> bool:
+    """Whether ``(N, C)`` numbers look like a time from 0 and a 0/1 column, in either order."""
+    if values.shape[1] != 2:
+        return False
+    binary = [set(np.unique(column)) == {0.0, 1.0} for column in values.T]
+    other = values[:, binary.index(False)] if sum(binary) == 1 else np.array([-1.0])
+    return bool((other >= 0).all())
 
 
 def _with_written_numbers(

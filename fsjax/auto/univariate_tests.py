@@ -1,7 +1,9 @@
 """Rank tests of single columns: p-values, q-values over all columns, and associations.
 
 Classes: Kruskal-Wallis test (for two classes, Mann-Whitney without continuity correction).
-Numbers: Spearman's rank correlation with Student's t. Rows are assumed to be independent.
+Numbers: Spearman's rank correlation with Student's t. Both assume that rows are independent. Where
+groups of rows are given, only groups are: a t test of the groups' contributions to the covariance
+of the ranks replaces them.
 """
 
 from __future__ import annotations
@@ -10,10 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
+from scipy.sparse import csr_array
 
 from fsjax.auto.rankers import targets
 from fsjax.auto.rankers.parts import standardise
-from fsjax.tables.columns import Columns, moments, ranks
+from fsjax.tables.columns import Columns, densify, moments, ranks
+
+#: Columns that are tested by groups of rows at a time.
+_COLUMNS = 1000
 
 
 class ColumnTests(NamedTuple):
@@ -30,14 +36,25 @@ class ColumnTests(NamedTuple):
     association: np.ndarray
 
 
-def column_tests(X: Columns, y: np.ndarray, task: str) -> ColumnTests:
+def column_tests(
+    X: Columns, y: np.ndarray, task: str, row_groups: np.ndarray | None = None
+) -> ColumnTests:
     """Tests every column of ``(N, D)`` rows without missing values.
 
     Args:
       X: dense or sparse.
       y: classes ``(N,)`` from 0, numbers ``(N,)`` or ``(N, C)``, labels of 0 and 1 ``(N, C)``, or
         time and event ``(N, 2)``, whose martingale residuals are tested.
+      row_groups: ``(N,)`` numbers of groups of dependent rows, or ``None`` if rows are independent.
     """
+    tests = _by_row(X, y, task)
+    if row_groups is None:
+        return tests
+    outputs = np.stack(targets(y, task, split=True), axis=-1)
+    return tests._replace(p_values=_by_group(ranks(X), ranks(outputs), row_groups))
+
+
+def _by_row(X: Columns, y: np.ndarray, task: str) -> ColumnTests:
     if task == "classification":
         return _by_class(ranks(X), y)
     outputs = np.stack(targets(y, task, split=False), axis=-1)
@@ -68,6 +85,30 @@ def _by_class(ranked: Columns, y: np.ndarray) -> ColumnTests:
     p_values = stats.chi2.sf(between * (rows - 1) / rows, len(labels) - 1)
     rest_mean = (rows * mean - size * class_mean) / (rows - size)
     return ColumnTests(p_values, 0.5 + (class_mean - rest_mean) / rows)
+
+
+def _by_group(ranked: Columns, outputs: np.ndarray, row_groups: np.ndarray) -> np.ndarray:
+    """p-values ``(D,)`` of covariances of columns ``(N, D)`` with outputs ``(N, C)``, of ranks.
+
+    The sums over the rows of a group of the products of both ranks, centred, have mean 0 without a
+    relation, and are independent between groups: Student's t. The smallest over the outputs,
+    multiplied by their number.
+    """
+    groups, numbers = np.unique(row_groups, return_inverse=True)
+    member = csr_array((np.ones(len(numbers)), (numbers, np.arange(len(numbers)))))
+    columns, (centred,) = standardise(ranked)[0], standardise(outputs)
+    mean = np.asarray(columns.mean(axis=0)).ravel()
+    smallest = np.ones(columns.shape[1])
+    for first in range(0, columns.shape[1], _COLUMNS):
+        part = slice(first, first + _COLUMNS)
+        block = densify(columns[:, part]) - mean[part]
+        for output in centred.T:
+            sums = member @ (block * output[:, None])
+            error = sums.std(axis=0, ddof=1) / np.sqrt(len(groups))
+            statistic = np.abs(sums.mean(axis=0)) / np.where(error > 0, error, np.inf)
+            p_values = 2.0 * stats.t.sf(statistic, len(groups) - 1)
+            smallest[part] = np.minimum(smallest[part], p_values)
+    return np.minimum(smallest * centred.shape[1], 1.0)
 
 
 def unit_p_values(p_values: np.ndarray, groups: np.ndarray) -> np.ndarray:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pandas as pd
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
@@ -16,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fsjax.auto import Selection, select
 from fsjax.errors import DataError
 from fsjax.estimators.base import importances
+from fsjax.tables.columns import default_names
 from fsjax.tables.user_arrays import check_row_order
 
 if TYPE_CHECKING:
@@ -103,9 +106,9 @@ class AutoSelector(SelectorMixin, BaseEstimator):
             ensure_min_features=2, accept_sparse="csr",
         )  # fmt: skip
         weights: dict[str, Any] = {} if sample_weight is None else {"sample_weight": sample_weight}
-        # Columns are called x0, x1, ..., because the user's names may not be unique.
+        labels = _labels(X, rows.shape[1])
         self.selection_: Selection = select(
-            rows,
+            _labelled(rows, labels),
             targets,
             task=self.task,
             metric=self.metric,
@@ -119,7 +122,8 @@ class AutoSelector(SelectorMixin, BaseEstimator):
             **weights,
         )
         table = self.selection_.table
-        order = np.array([_number(name) for name in table["column"]], int)
+        place = {label: number for number, label in enumerate(labels)}
+        order = np.array([place[label] for label in table["column"]], int)
         columns = rows.shape[1]
         self.scores_ = np.full(columns, np.nan)
         self.scores_[order] = table["score"]
@@ -128,7 +132,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         self.ranking_ = np.empty(columns, int)
         self.ranking_[np.concatenate([order, rest])] = np.arange(1, columns + 1)
         self.support_ = np.zeros(columns, bool)
-        self.support_[[_number(name) for name in self.selection_.columns]] = True
+        self.support_[[place[label] for label in self.selection_.columns]] = True
         if not self.support_.any():
             warnings.warn(
                 f"no column is selected, so all are kept: {self.selection_.statements[0]}",
@@ -155,5 +159,17 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         return tags
 
 
-def _number(name: str) -> int:
-    return int(name.removeprefix("x"))
+def _labels(X: Any, number: int) -> list[Hashable]:
+    """The labels of the columns; x0, x1, ... where there are none, or where texts are equal."""
+    labels = list(getattr(X, "columns", ()))
+    return labels if len(set(map(str, labels))) == number else list(default_names(number))
+
+
+def _labelled(rows: Any, labels: Sequence[Hashable]) -> Any:
+    """The numbers as a frame, unless they have the names that :func:`select` gives them."""
+    if list(labels) == list(default_names(len(labels))):
+        return rows
+    columns = pd.Index(labels, tupleize_cols=False)
+    if sp.issparse(rows):
+        return pd.DataFrame.sparse.from_spmatrix(rows, columns=columns)
+    return pd.DataFrame(rows, columns=columns)

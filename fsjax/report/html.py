@@ -31,7 +31,7 @@ figure { margin: 1rem 0; } figcaption { font-size: 0.9rem; margin-bottom: 0.3rem
 figure > * { max-width: 100%; }
 img, svg { height: auto; background: #ffffff; border-radius: 4px; padding: 4px; }
 pre { background: var(--soft); padding: 0.7rem; overflow-x: auto; font-size: 0.82rem; }
-summary { cursor: pointer; }
+summary { cursor: pointer; } details { margin: 0.4rem 0; }
 @media (max-width: 40rem) {
   body { padding: 0.7rem; } h1 { font-size: 1.25rem; overflow-wrap: anywhere; }
   th, td { padding: 0.25rem 0.45rem; }
@@ -80,6 +80,11 @@ def scrolling_table(rows: str, head: str = "", kind: str = "") -> str:
     opening = f"<table class='{kind}'>" if kind else "<table>"
     top = f"<thead><tr>{head}</tr></thead>" if head else ""
     return f"<div class='scroll'>{opening}{top}<tbody>{rows}</tbody></table></div>"
+
+
+def folded(label: str, content: str, kind: str) -> str:
+    """HTML that is shown once its label is clicked, with a class for its style."""
+    return f"<details class='{kind}'><summary>{html.escape(label)}</summary>{content}</details>"
 
 
 def page_of(title: str, sections: Iterable[str], style: str = "") -> str:

@@ -8,7 +8,7 @@ from fsjax.auto import chance
 from fsjax.auto.budget import Clock
 from fsjax.auto.chance import Chance, chance_test, verdict
 from fsjax.auto.columns import design_of_array
-from fsjax.auto.problem import Problem, some_rows
+from fsjax.auto.problem import Problem, on_rows, some_rows
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.scoring import METRICS
 
@@ -109,11 +109,7 @@ def test_verdicts_are_called_what_they_are():
 
 
 def test_good_folds_count_where_permutations_do_not_see_it():
-    rng = np.random.default_rng(0)
-    example = problem(rng.normal(size=(50, 3)), np.resize([0, 1], 50))
-    from fsjax.auto.problem import on_rows
-
-    example = on_rows(example, np.arange(50))
+    example = scored_on_rows()
     nothing, good = np.full(5, 50.0), np.array([92.0, 88.0, 95.0, 84.0, 90.0])
     significant = verdict(Chance(400, 999), good, nothing, example)
     assert significant.better and significant.by_folds and significant.p_value < 0.005
@@ -122,3 +118,60 @@ def test_good_folds_count_where_permutations_do_not_see_it():
     assert not lucky.better and not lucky.undecided
     weak = verdict(Chance(21, 999), nothing, nothing, example)
     assert weak.undecided and not weak.better and "level 0.01" in weak.words
+
+
+HEAVY = {
+    "t": lambda rng, shape: rng.standard_t(1.5, shape),
+    "lognormal": lambda rng, shape: np.exp(1.5 * rng.normal(size=shape)),
+}
+
+
+@pytest.mark.parametrize("tails", HEAVY)
+@pytest.mark.parametrize("task", ["regression", "classification", "survival"])
+def test_heavy_tails_hide_nothing(tails, task, few_draws):
+    # The values alone show 1 to 3 of these 8.
+    seen = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = HEAVY[tails](rng, (150, 20))
+        y = np.clip(X[:, 0], -3, 3) - np.clip(X[:, 1], -3, 3) + HEAVY[tails](rng, 150)
+        if task == "classification":
+            y = (y > np.median(y)).astype(int)
+        if task == "survival":
+            y = np.stack([np.exp(np.clip(y, -5, 5)), np.ones(150)], axis=1)
+        seen += result_of(X, y, task).better
+    assert seen >= 6
+
+
+def test_heavy_noise_is_noise(few_draws):
+    rng = np.random.default_rng(0)
+    draws = [(rng.standard_t(1.5, (60, 20)), rng.standard_t(1.2, 60)) for _ in range(40)]
+    p_values = [result_of(X, y, "regression").p_value for X, y in draws]
+    assert stats.kstest(p_values, "uniform").pvalue > 0.01
+
+
+def test_a_single_strong_column_among_many_is_seen(few_draws):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 400))
+    assert result_of(X, np.exp(3 * X[:, 7]) + 0.1 * rng.normal(size=300), "regression").better
+
+
+def scored_on_rows(rows: int = 50) -> Problem:
+    X = np.random.default_rng(0).normal(size=(rows, 3))
+    return on_rows(problem(X, np.resize([0, 1], rows)), np.arange(rows))
+
+
+@pytest.mark.parametrize("gain", [-0.1, 0.0, 7e-15, np.nan])
+def test_a_relation_that_no_model_predicts_with_is_no_finding(gain):
+    nothing = np.full(5, 55.0)
+    result = verdict(Chance(0, 999), nothing + gain, nothing, scored_on_rows())
+    assert result.unpredicted and result.undecided and not result.better
+    assert result.p_value >= 0.5
+    assert verdict(Chance(0, 999), nothing + 3.0, nothing, scored_on_rows()).better
+
+
+def test_chance_is_not_said_beside_a_small_q_value():
+    nothing = np.full(5, 50.0)
+    for smallest, undecided in ((1e-9, True), (0.6, False), (np.nan, False)):
+        result = verdict(Chance(400, 999), nothing, nothing, scored_on_rows(), lambda q=smallest: q)
+        assert result.undecided == undecided and not result.better

@@ -12,6 +12,7 @@ from fsjax.auto.differences import (
     above_chance,
     difference,
     interval,
+    mean_gain,
 )
 
 
@@ -47,3 +48,16 @@ def test_above_chance():
     assert above_chance(gain, np.zeros(5), 0.25) < 0.01
     assert above_chance(-gain, np.zeros(5), 0.25) > 0.9
     assert above_chance(gain[:1], np.zeros(1), 0.25) == 1.0
+
+
+@pytest.mark.parametrize("last_bit", [-7e-15, 0.0, 7e-15])
+def test_scores_that_differ_in_their_last_bit_are_equal(last_bit):
+    scores = np.array([55.0, 54.0, 56.0, 55.0])
+    assert above_chance(scores + last_bit, scores, 0.25) == 1.0
+    assert mean_gain(scores + last_bit, scores) == 0.0
+    assert mean_gain(scores * 1e-200, scores * 0.0) == 0.0
+
+
+def test_no_fold_is_no_gain():
+    assert mean_gain(np.full(3, np.nan), np.zeros(3)) == 0.0
+    assert above_chance(np.full(3, np.nan), np.zeros(3), 0.25) == 1.0

@@ -19,7 +19,7 @@ from fsjax.auto.notes import Note
 from fsjax.auto.pictures import plot_decoys
 from fsjax.auto.report import MAX_CLASSES, confusion_table, likeness_heatmap, page
 from fsjax.auto.scoring import METRICS, metric_named
-from fsjax.auto.selection import Selection, csv_of
+from fsjax.auto.selection import EFFECTS, Selection, csv_of
 from fsjax.report import style
 from fsjax.report.charts import themed_svg
 
@@ -51,7 +51,7 @@ def selection(selected: int = 30, columns: int = 200, **changes) -> Selection:
         "nonzeros": None, "seed": 0, "version": "0",
     }  # fmt: skip
     values = {
-        "method": "l1", "num_features": selected, "columns": tuple(names[:selected]),
+        "method": "l1", "num_features": selected, "columns": names[:selected],
         "better_than_chance": True, "score": 90.5, "score_at_choice": 91.0,
         "score_all_columns": 90.0, "score_chance": 60.0, "metric": "accuracy",
         "task": "classification", "fdr": None, "p_value": 0.02, "seconds": 3.0, "finished": True,
@@ -79,6 +79,7 @@ def with_everything(**changes) -> Selection:
             "curve_of": ["share of -yes", *[None] * 199],
         }
     )
+    table = plain.table.join(effects[[name for name in EFFECTS if name in effects]])
     likeness = pd.DataFrame([[1.0, 0.9], [0.9, 1.0]], index=["u", "v"], columns=["u", "v"])
     confusion = pd.DataFrame([[40, 10], [5, 45]], index=["no", "yes"], columns=["no", "yes"])
     comparisons = pd.DataFrame(
@@ -88,7 +89,7 @@ def with_everything(**changes) -> Selection:
     rng = np.random.default_rng(0)
     values = {
         "undecided": False, "level": 0.02, "score_interval": (88.0, 92.5), "judge": "linear model",
-        "comparisons": comparisons, "confusion": confusion, "effects": effects,
+        "comparisons": comparisons, "confusion": confusion, "effects": effects, "table": table,
         "decoy_scores": (np.tile(np.linspace(5, 0, 200), (3, 1)), 0.5 * rng.random((3, 200))),
         "likeness": likeness,
         "source": "a & b.csv", "target": "outcome", "costs": {"column 2": 4.5},
@@ -114,9 +115,9 @@ def test_the_heading_names_table_target_and_date(full):
 def test_verdict_then_numbers_then_method(full):
     places = [
         full.index(text)
-        for text in ("30 columns are enough.", "95 % interval 88.0 to 92.5", "level 0.02, 49 perm",
+        for text in ("Keep: ", "30 columns are enough.", "95 % interval 88.0 to 92.5", "p = 0.02",
                      "<h2>Score by", "<h2>Comparisons", "<h2>Columns", "<h2>Confusion matrix",
-                     "<h2>Methods", "<h2>How it was done", "linear model")
+                     "scores of all methods", "how it was done", "linear model")
     ]  # fmt: skip
     assert places == sorted(places)
 
@@ -124,15 +125,15 @@ def test_verdict_then_numbers_then_method(full):
 @pytest.mark.parametrize(
     ("changes", "kind", "label"),
     [
-        ({}, "better", "Better than chance"),
-        ({"undecided": True}, "undecided", "Undecided"),
-        ({"better_than_chance": False}, "nothing", "Not better than chance"),
+        ({}, "better", "better than chance"),
+        ({"undecided": True}, "undecided", "undecided whether"),
+        ({"better_than_chance": False}, "nothing", "not better than chance"),
     ],
 )
-def test_the_verdict_has_a_label(changes, kind, label):
+def test_the_verdict_has_a_colour_and_words(changes, kind, label):
     text = page(selection(**changes), None, DAY)
     assert f"class='verdict {kind}'" in text
-    assert label in re.search(r"class='label'>([^<]*)", text)[1]
+    assert f"How sure:</strong> {label}" in text
 
 
 def test_the_page_needs_nothing_else_and_charts_follow_the_colour_scheme(full):
@@ -159,11 +160,16 @@ def test_the_same_figure_is_the_same_svg():
 def test_the_first_columns_are_open_and_the_others_folded(full):
     folded = re.findall(r"<summary>([^<]*)</summary>", full)
     assert folded == [
+        "1 comparison with intervals",
         "10 more selected columns",
         "the 100 most important columns that are not selected",
         "what the numbers mean",
+        "the result in sentences",
+        "scores of all methods",
+        "how it was done",
     ]
-    opened = full[full.index("<h2>Columns") : full.index("<details")]
+    columns = full[full.index("<h2>Columns") :]
+    opened = columns[: columns.index("<details")]
     assert opened.count("<tr data-name=") == 20
     assert "data-name='column 2'" in opened and "column 20<" not in opened
     assert "<a href='columns.csv'>" in full

@@ -33,7 +33,7 @@ def test_parameters_of_the_estimator_reach_the_selection(monkeypatch):
     calls = []
     selection = SimpleNamespace(
         table=pd.DataFrame({"column": ["x2", "x0"], "score": [2.0, 1.0]}),
-        columns=("x2",),
+        columns=["x2"],
         statements=(),
     )
     monkeypatch.setattr(
@@ -48,6 +48,24 @@ def test_parameters_of_the_estimator_reach_the_selection(monkeypatch):
     assert selector.support_.tolist() == [False, False, True]
     assert selector.ranking_.tolist() == [2, 3, 1]
     np.testing.assert_array_equal(selector.scores_, [1.0, np.nan, 2.0])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[7, 8, 9, 10], pd.MultiIndex.from_product([["a", "b"], [1, 2]]), ["id", "a", "3", "b"]],
+)
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_the_selection_has_the_labels_of_the_table(labels, is_sparse):
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(120, 4)) * (rng.random((120, 4)) < 0.7)
+    frame = pd.DataFrame(values, columns=labels)
+    X = frame.astype(pd.SparseDtype(float, 0.0)) if is_sparse else frame
+    y = (values[:, 1] - values[:, 2] > 0).astype(int)
+    selector = AutoSelector(methods=QUICK, judge="linear", budget=None).fit(X, y)
+    columns = selector.selection_.columns
+    assert set(columns) == {frame.columns[1], frame.columns[2]}
+    assert frame[columns].shape == (120, 2)
+    assert selector.get_support().tolist() == [False, True, True, False]
 
 
 def test_the_estimator_keeps_all_columns_of_noise():
