@@ -20,6 +20,7 @@ from fsjax.auto.judge import fitted
 from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders
 from fsjax.auto.method_names import selected_by
 from fsjax.auto.notes import LEFT_OUT, Note
+from fsjax.auto.precision import counts_of, few_rows, widened
 from fsjax.auto.problem import Problem
 from fsjax.auto.rankers import Ranking
 from fsjax.auto.rule import Choice, Scores
@@ -104,11 +105,15 @@ def answer(request: Request, contest: Contest, chance: Chance, finer: bool = Tru
     ranking = on_all_rows(request.table, contest, ranked_by)
     order = full_order(ranking)
     findings = _no_findings(chance, design.num_units)
+    counts = counts_of(problem, request.classes)
     if choice is not None:
         findings = _findings(request, contest, chance, choice, order, finer)
+        score_interval = widened(findings.score, problem.metric, counts)
+        findings = findings._replace(score=score_interval)
     chosen, decision, decoys = findings.chosen, findings.verdict, findings.decoys
     shown = np.concatenate([chosen, order[~np.isin(order, chosen)]]).astype(int)
     score, low, high = findings.score
+    few = few_rows(score, problem.metric, counts, decision.better) if choice is not None else None
     details: dict[str, Any] = {}
     table = column_rows(design, shown, ranking, findings)
     if choice is not None:
@@ -147,8 +152,8 @@ def answer(request: Request, contest: Contest, chance: Chance, finer: bool = Tru
         table=_with_labels(table, request),
         curves=curve_rows(scores, problem.folds),
         decoy_scores=(decoys.scores, decoys.decoys) if decoys.sets else None,
-        statements=tuple(statements.sentences(findings, contest, request.fdr)),
-        notes=(*request.notes, *_run_notes(request, contest)),
+        statements=tuple(statements.sentences(findings, contest, request.fdr, few)),
+        notes=(*request.notes, *_run_notes(request, contest, few)),
         facts=_facts(request, contest, findings, ranked_by),
         source=request.origin.source,
         target=request.origin.target,
@@ -273,9 +278,11 @@ def _with_labels(frame: pd.DataFrame, request: Request) -> pd.DataFrame:
     return frame
 
 
-def _run_notes(request: Request, contest: Contest) -> list[Note]:
+def _run_notes(request: Request, contest: Contest, few: str | None) -> list[Note]:
     """What limits the answer: methods, rows and work that are missing from it."""
     notes = statements.left_out(contest.left_out)
+    if few is not None:
+        notes.append(Note("(rows)", "few rows", few))
     rows, compared = len(request.table.y), len(contest.problem.y)
     if compared < rows:
         notes.append(

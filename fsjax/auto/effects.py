@@ -33,6 +33,9 @@ from fsjax.tasks import TABLE
 #: have a curve, and whose correlations are shown.
 DESCRIBED, WITH_CURVE, COMPARED = 200, 20, 25
 
+#: Largest q-value of a unit whose direction is named.
+DIRECTION_LEVEL = 0.05
+
 #: Most values that the tests rank, and the fewest and the most rows that they draw.
 _CELLS, _FEWEST, _MOST = 4_000_000, 2_000, 200_000
 
@@ -92,7 +95,8 @@ def effects(
 
     Returns:
       A row for each unit of ``order``: ``column``, its name; ``p_value``, and ``q_value`` over all
-      units of the design; ``part``, the described column; ``direction`` in words; for classes
+      units of the design; ``part``, the described column; ``direction`` in words, with that part,
+      or empty if the q-value is above :data:`DIRECTION_LEVEL`; for classes
       ``auc`` (0.5 to 1, of the class in ``direction`` against the rest), ``difference`` (largest
       minus smallest class mean, in standard deviations within classes) and ``means`` (standardised
       mean by class name); for other tasks ``correlation`` (of ranks) and ``slope`` (of the target,
@@ -122,8 +126,16 @@ def effects(
     rows = drawn_rows(part.y, task, _ROWS, seed)
     (X,) = standardise(densify(part.X[rows][:, columns]))
     describe = _by_class if task == "classification" else _by_number
-    described, outputs = describe(X, part.y[rows], task, association, labels)
+    binary = _truth_values(design, columns)
+    described, outputs = describe(X, part.y[rows], task, association, labels, binary)
     described.insert(0, "part", [design.names[column] for column in columns])
+    # NaN is not above the level: of rows in order of time there is no q-value.
+    described["direction"] = [
+        "" if q_value > DIRECTION_LEVEL else _with_part(design, column, text)
+        for column, text, q_value in zip(
+            columns.tolist(), described["direction"], q_values[units].tolist(), strict=True
+        )
+    ]
     drawn = min(selected, WITH_CURVE)
     curves = _curves(design, y, task, columns[:drawn], outputs[:drawn], seed)
     described["curve"] = pd.Series([*curves, *[None] * (len(units) - len(curves))], dtype=object)
@@ -233,25 +245,57 @@ def _strongest(design: Design, unit: int, tests: ColumnTests) -> int:
     return int(columns[np.lexsort([-size, tests.p_values[columns]])[0]])
 
 
+def _truth_values(design: Design, columns: np.ndarray) -> np.ndarray:
+    """``(n,)`` whether columns hold only 0 and 1, besides missing values."""
+    X = design.X[:, columns]
+    if isinstance(X, np.ndarray):
+        return np.array([np.isin(column[~np.isnan(column)], (0, 1)).all() for column in X.T], bool)
+    other = np.bincount(X.indices, X.data != 1, minlength=len(columns))
+    return other == 0
+
+
+def _with_part(design: Design, column: int, direction: str) -> str:
+    """A direction with the part of the unit that it is of, if that is not the whole unit.
+
+    For example ``b: more often in yes`` of a category, ``missing more often in yes``, ``weekday
+    higher in no``.
+    """
+    name, unit = design.names[column], design.units[design.groups[column]]
+    if name.startswith(f"{unit}="):
+        return f"{name.removeprefix(f'{unit}=')}: {direction}"
+    if name.startswith(f"{unit}: "):
+        return f"{name.removeprefix(f'{unit}: ')} {direction}"
+    if name != unit:
+        return f"{name.removeprefix(f'{unit} ')} {direction}"
+    return direction
+
+
 def _by_class(
-    X: np.ndarray, y: np.ndarray, task: str, association: np.ndarray, names: Sequence[str]
+    X: np.ndarray,
+    y: np.ndarray,
+    task: str,
+    association: np.ndarray,
+    names: Sequence[str],
+    binary: np.ndarray,
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """Direction and size for classes, and the class ``(n,)`` whose share the curve shows.
 
     Args:
       X: ``(N, n)`` standardised.
       association: ``(C, n)`` areas under the ROC curve.
+      binary: ``(n,)`` bool, columns of 0 and 1.
     """
     two = len(association) == 2
     every = np.arange(X.shape[1])
     output = association.argmax(axis=0) if two else np.abs(association - 0.5).argmax(axis=0)
     auc = association[output, every]
-    binary = [len(np.unique(column)) == 2 for column in X.T]
     words = {(True, True): "more often in", (True, False): "less often in",
              (False, True): "higher in", (False, False): "lower in"}  # fmt: skip
     direction = [
         f"{words[only_two, high]} {names[label]}"
-        for only_two, high, label in zip(binary, (auc >= 0.5).tolist(), output, strict=True)
+        for only_two, high, label in zip(
+            binary.tolist(), (auc >= 0.5).tolist(), output, strict=True
+        )
     ]
     member = np.stack([y == label for label in range(len(association))]).astype(np.float64)
     size = member.sum(axis=1)[:, None]
@@ -271,26 +315,34 @@ def _by_class(
 
 
 def _by_number(
-    X: np.ndarray, y: np.ndarray, task: str, association: np.ndarray, names: Sequence[str]
+    X: np.ndarray,
+    y: np.ndarray,
+    task: str,
+    association: np.ndarray,
+    names: Sequence[str],
+    binary: np.ndarray,
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """Direction and size for numbers, and the output ``(n,)`` with the largest correlation.
 
     Args:
       X: ``(N, n)`` standardised.
       association: ``(C, n)`` rank correlations.
+      binary: ``(n,)`` bool, columns of 0 and 1.
     """
     output = np.abs(association).argmax(axis=0)
     correlation = association[output, np.arange(X.shape[1])]
-    rise, fall = ("earlier events", "later events") if task == "survival" else ("rises", "falls")
-    prefix = [""] * len(output)
-    if task != "survival":
-        prefix = [f"{names[number] if len(names) > 1 else 'target'} " for number in output]
+    if task == "survival":
+        words, prefix = {False: ("earlier events", "later events")}, [""] * len(output)
+    else:
+        words = {False: ("rises", "falls"), True: ("higher", "lower")}
+        several = len(names) > 1
+        prefix = [f"{names[number] if several else 'target'} " for number in output.tolist()]
     numbers = outputs_of(y, task)[:, output]
     described = pd.DataFrame(
         {
             "direction": [
-                text + (rise if sign >= 0 else fall)
-                for text, sign in zip(prefix, correlation, strict=True)
+                text + words[only_two and len(words) > 1][int(sign < 0)]
+                for text, sign, only_two in zip(prefix, correlation, binary.tolist(), strict=True)
             ],
             "correlation": correlation,
             "slope": (X * (numbers - numbers.mean(axis=0))).mean(axis=0),

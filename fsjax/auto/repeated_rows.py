@@ -118,7 +118,7 @@ def near_equal_rows(design: Design, rows: np.ndarray, seed: int) -> tuple[np.nda
     """Clusters ``(n,)`` of nearly equal rows, and the number of rows in them; None without any.
 
     A row has repetitions if its first few neighbours are much closer than all further ones: by a
-    gap that has a probability below 0.0003 in rows of the same intrinsic dimension without clusters.
+    gap that is improbable in rows of the same intrinsic dimension without clusters.
 
     Args:
       rows: ``(n,)`` numbers of different rows.

@@ -72,21 +72,26 @@ class Findings(NamedTuple):
     enough: Mapping[str, int] = {}
 
 
-def sentences(findings: Findings, contest: Contest, fdr: float | None) -> list[str]:
+def sentences(
+    findings: Findings, contest: Contest, fdr: float | None, few: str | None = None
+) -> list[str]:
     """The verdict, the numbers behind it, and what else was measured.
 
     Args:
       contest: the cross-validation that they are from.
       fdr: the requested false discovery rate, if any.
+      few: what so few rows cannot decide, if they are few.
     """
+    few_rows = [] if few is None else [f"{few[0].upper()}{few[1:]}."]
     choice, metric = findings.choice, contest.problem.metric
     units = contest.problem.design.num_units
     if choice is None or not findings.verdict.better:
-        return _nothing_found(findings, metric)
+        return [*_nothing_found(findings, metric), *few_rows]
     return [
         _selected(findings, choice, units, fdr),
         f"Better than chance: {findings.verdict.words}.",
         _scores(findings, choice, metric, contest.judge.words),
+        *few_rows,
         *_certainty(findings, choice),
         *comparison_sentences(
             [

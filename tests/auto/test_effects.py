@@ -146,8 +146,52 @@ def test_effects_of_categories_and_missing_values():
     y = ((kind == "b") ^ (rng.random(200) < 0.05)).astype(int)
     frame = effects.effects(table, y, "classification", [0, 1], ["no", "yes"])
     assert list(frame["part"]) == ["kind=b", "size missing"]
-    assert list(frame["direction"]) == ["more often in yes"] * 2
+    assert list(frame["direction"]) == ["b: more often in yes", "missing more often in yes"]
     assert [len(curve.values) for curve in frame["curve"]] == [2, 2]
+
+
+@pytest.mark.parametrize("task", ["classification", "regression", "survival", "multilabel"])
+def test_a_direction_names_the_part_that_it_is_of(task):
+    rng = np.random.default_rng(0)
+    high = np.arange(400) % 2 == 1
+    dream = high & (rng.random(400) < 0.6)
+    frame = pd.DataFrame(
+        {
+            "island": np.where(dream, "Dream", rng.choice(["B", "T"], 400)),
+            "date": pd.Timestamp("2024-01-01") + pd.to_timedelta(
+                7 * rng.integers(0, 50, 400) + np.where(high, rng.integers(3, 7, 400), 0), unit="D"
+            ),
+            "death": np.where(high, np.nan, rng.normal(size=400)),
+            "sex": np.where(high ^ (rng.random(400) < 0.1), "m", "f"),
+            "flag": high ^ (rng.random(400) < 0.1),
+            "dose": np.where(high ^ (rng.random(400) < 0.1), 7.0, 3.0),
+            "species": rng.choice(["x", "y", "z"], 400),
+            "noise": rng.normal(size=400),
+        }
+    )  # fmt: skip
+    y = {
+        "classification": high.astype(int),
+        "regression": high + 0.1 * rng.normal(size=400),
+        "survival": np.column_stack([np.exp(-1.0 * high) * rng.exponential(size=400), high | True]),
+        "multilabel": np.column_stack([high, rng.random(400) < 0.5]).astype(float),
+    }[task]
+    names = {"classification": ["LOW", "HIGH"], "multilabel": ["a", "b"]}.get(task)
+    table = design(frame, "median")
+    result = effects.effects(table, y, task, range(table.num_units), names)
+    more = {"classification": "more often in HIGH", "regression": "target higher",
+            "survival": "earlier events", "multilabel": "a higher"}[task]  # fmt: skip
+    higher = {"regression": "target rises", "multilabel": "a rises"}.get(task, more)
+    higher = higher.replace("more often", "higher")
+    assert result.set_index("column")["direction"].to_dict() == {
+        "island": f"Dream: {more}",
+        "date": f"weekday {higher}",
+        "death": f"missing {more}",
+        "sex": f"m: {more}",
+        "flag": more,
+        "dose": higher,
+        "species": "",
+        "noise": "",
+    }
 
 
 def test_effects_on_numbers():
@@ -174,7 +218,6 @@ def test_only_the_first_units_are_described(monkeypatch):
     frame = effects.effects(sparse_design(X), y, "classification", range(10), selected=2)
     assert len(frame) == 10 and frame["q_value"].notna().all()
     assert frame["direction"].notna().sum() == 3 and frame["curve"].notna().sum() == 2
-    assert frame["direction"][0].endswith(("in class 0", "in class 1"))
     frame = effects.effects(sparse_design(X), y, "classification", range(10), selected=0)
     assert frame["curve"].isna().all()
 
