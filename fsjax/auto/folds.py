@@ -260,7 +260,8 @@ def _centres(rows: np.ndarray, rule: str, weights: np.ndarray | None) -> np.ndar
     if weights is not None and rule == "mean":
         return np.nansum(filled.T * weights, axis=1) / (~np.isnan(filled)).T.dot(weights)
     if weights is not None:
-        return np.nanquantile(filled, 0.5, axis=0, method="inverted_cdf", weights=weights)
+        of_cells = np.broadcast_to(weights[:, None], filled.shape)
+        return np.nanquantile(filled, 0.5, axis=0, method="inverted_cdf", weights=of_cells)
     return np.nanmean(filled, axis=0) if rule == "mean" else np.nanmedian(filled, axis=0)
 
 

@@ -21,15 +21,21 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fsjax
-from fsjax.auto.columns import design_of_array
+from fsjax.auto import chance, effects, folds
+from fsjax.auto import select_columns as selecting
+from fsjax.auto.columns import design, design_of_array
+from fsjax.auto.compete import chance_score
+from fsjax.auto.discoveries import decoy_model, simple_scores
 from fsjax.auto.folds import Fold, parts
 from fsjax.auto.judge import fitted, judged, judges_of, requested_judge
 from fsjax.auto.library import rank_folds
 from fsjax.auto.problem import Problem, in_proportion
+from fsjax.auto.quick_statistic import better_predictor
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.row_weights import check_takes_weights, checked_weights, weighted_rows_of
 from fsjax.auto.scoring import METRICS, check_weighs_rows, metric_named
+from fsjax.auto.stacked_fits import scores_of_tables
 from fsjax.cli import main
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import AutoSelector
@@ -94,6 +100,32 @@ def test_methods_of_the_library_prefer_the_column_that_the_weights_prefer(name: 
     part = Part(scaled, target, rows, weights)
     (ranking,) = rank_folds(name, [part], "classification", np.arange(4), (1,), 0)
     assert ranking.order[1].tolist() == [0]
+
+
+def test_columns_beside_decoys_prefer_the_column_that_the_weights_prefer() -> None:
+    rows, target, weights = opposed(300)
+    draw = decoy_model(rows, np.arange(4))
+    for of_rows, best in ((None, 1), (weights, 0)):
+        part = Part(standardise(rows, weights=of_rows)[0], target, weights=of_rows)
+        scores, _ = simple_scores(part, draw, "classification", 4, "l1", 0)
+        assert scores.argmax() == best
+        method = fsjax.methods.l1_l21()
+        scores = scores_of_tables(
+            method, [part.X], target, "classification", sample_weight=of_rows, num_features=1
+        )
+        assert scores.argmax() == best
+
+
+def test_the_statistic_is_chosen_by_the_rows_of_large_weight() -> None:
+    rng = np.random.default_rng(0)
+    columns, heavy = rng.normal(size=(400, 4)), np.arange(400) % 2 == 0
+    squares = np.square(columns[:, 0]) - 1.0
+    y = np.where(heavy, squares, columns[:, 1]) + 0.1 * rng.normal(size=400)
+    side = np.arange(400) % 4 // 2
+    splits = [Fold(np.flatnonzero(side != half), np.flatnonzero(side == half)) for half in (0, 1)]
+    for of_heavy, of_light, name in ((1.0, 1e-3, "forest"), (1e-3, 1.0, "l1")):
+        part = Part(columns, y, weights=np.where(heavy, of_heavy, of_light))
+        assert better_predictor(part, "regression", splits) == name
 
 
 def opposed(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -221,13 +253,15 @@ def test_equal_weights_are_no_weights() -> None:
     assert "were left out" in rows.notes[0].text
 
 
-def test_selections_with_weights() -> None:
+def test_selections_with_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal weights change nothing, and rows of weight 0 are as if they were not there."""
     frame, y = table(80)
     frame.loc[3, "weight"] = np.nan
+    monkeypatch.setattr(chance, "DRAWS", 99)
 
     def selection(rows: np.ndarray, weights: np.ndarray | None) -> fsjax.auto.Selection:
         options: dict[str, Any] = {**LINEAR, "budget": None, "row_groups": rows // 2}
+        options["methods"] = ("univariate",)
         return fsjax.select(frame.iloc[rows], y[rows], sample_weight=weights, **options)
 
     every, weights = np.arange(80), np.arange(80) % 3.0
@@ -241,6 +275,53 @@ def test_selections_with_weights() -> None:
     assert left_out.score == absent.score and left_out.p_value == absent.p_value
     kinds = [note.text for note in left_out.notes if note.kind == "weights"]
     assert "27 of 80" in kinds[0] and "count all rows alike" in kinds[1]
+
+
+def test_all_rows_that_are_ranked_and_judged_have_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the whole procedure, only effects and the permutation test see rows without weights."""
+    unweighted, has_weights = [False], list[bool]()
+
+    def recorded(*values: Any) -> Part:
+        part = Part(*values)
+        has_weights.append(part.weights is not None or unweighted[0])
+        return part
+
+    def allowed(*arguments: Any) -> Part:
+        unweighted[0] = True
+        part = folds.all_rows(*arguments)
+        unweighted[0] = False
+        return part
+
+    def in_equal_rows(problem: Problem, *arguments: Any) -> chance.Chance:
+        assert problem.weights is None and len(np.unique(problem.row_groups)) < 150
+        return chance.chance_test(problem, *arguments)
+
+    monkeypatch.setattr(selecting, "chance_test", in_equal_rows)
+    monkeypatch.setattr(folds, "Part", recorded)
+    monkeypatch.setattr(effects, "all_rows", allowed)
+    monkeypatch.setattr(chance, "all_rows", allowed)
+    rows, target, weights = opposed(150)
+    options: dict[str, Any] = {"methods": ("univariate",), "budget": None}
+    fsjax.select(rows, target, judge="linear", sample_weight=weights, **options)
+    assert len(has_weights) > 10 and all(has_weights)
+
+
+def test_the_score_without_columns_counts_rows_by_weight() -> None:
+    y = np.array([0, 0, 0, 1, 0, 1])
+    weights = np.array([1.0, 1.0, 1.0, 9.0, 1.0, 3.0])
+    table_of_rows = design_of_array(X[:6], None, None)
+    problem = Problem(table_of_rows, y, "classification", METRICS["accuracy"], [], (), 0)
+    fold = Fold(np.arange(4), np.arange(4, 6))
+    assert chance_score(problem, fold) == 50.0
+    assert chance_score(problem.replace(weights=weights), fold) == 75.0
+
+
+@pytest.mark.parametrize(("rule", "fill"), [("mean", 2.5), ("median", 3.0)])
+def test_imputation_counts_rows_by_weight(rule: str, fill: float) -> None:
+    column = np.array([1.0, 2.0, 3.0, np.nan])
+    frame = pd.DataFrame({"a": column, "b": [0.1, 0.2, 0.5, 0.4]})
+    part = folds.all_rows(design(frame, rule), column, None, np.array([1.0, 1.0, 4.0, 1.0]))
+    assert part.raw is not None and part.raw[3, 0] == fill
 
 
 def test_only_the_weights_make_a_column_the_best() -> None:
@@ -258,8 +339,8 @@ def test_only_the_weights_make_a_column_the_best() -> None:
 def test_the_permutation_test_sees_rows_in_proportion() -> None:
     y = np.arange(40.0)
     weights = np.where(y < 10, 3.0, 1.0)
-    design = design_of_array(X[:40], None, None)
-    problem = Problem(design, y, "regression", METRICS["r2"], [], (), 0, weights=weights)
+    table_of_rows = design_of_array(X[:40], None, None)
+    problem = Problem(table_of_rows, y, "regression", METRICS["r2"], [], (), 0, weights=weights)
     repeated = in_proportion(problem)
     assert repeated.weights is None and len(repeated.y) == 40
     counts = np.bincount(repeated.y.astype(int), minlength=40)
