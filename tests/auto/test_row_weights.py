@@ -29,7 +29,7 @@ from fsjax.auto.discoveries import decoy_model, simple_scores
 from fsjax.auto.folds import Fold, parts
 from fsjax.auto.judge import fitted, judged, judges_of, requested_judge
 from fsjax.auto.library import rank_folds
-from fsjax.auto.problem import Problem, in_proportion
+from fsjax.auto.problem import Problem, in_proportion, on_rows
 from fsjax.auto.quick_statistic import better_predictor
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.rankers.parts import Part, standardise
@@ -87,7 +87,7 @@ def test_rankers_treat_weights_as_repetitions(name: str, task: str, sparse: bool
 
 @pytest.mark.parametrize("name", ["forest", "shadow", "rfe", "forward", "mrmr"])
 def test_every_ranker_prefers_the_column_that_the_weights_prefer(name: str) -> None:
-    rows, target, weights = opposed(400)
+    rows, target, weights = opposed(400, every=5)
     (scaled,) = standardise(rows, weights=weights)
     scores = SIMPLE[name](Part(scaled, target, weights=weights), "classification", 0, 0.5)
     assert scores[0] > scores[1]
@@ -128,11 +128,11 @@ def test_the_statistic_is_chosen_by_the_rows_of_large_weight() -> None:
         assert better_predictor(part, "regression", splits) == name
 
 
-def opposed(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def opposed(rows: int, every: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Column 1 predicts most rows and column 0 the rows of large weight; two more are noise."""
     rng = np.random.default_rng(1)
     columns, target = rng.normal(size=(rows, 4)), rng.integers(2, size=rows)
-    heavy = np.arange(rows) % 3 == 0
+    heavy = np.arange(rows) % every == 0
     columns[:, 0] += np.where(heavy, 3.0, 0.0) * (target - 0.5)
     columns[:, 1] += np.where(heavy, 0.0, 3.0) * (target - 0.5)
     weights = np.where(heavy, 20.0, 1.0)
@@ -161,6 +161,8 @@ def test_scores_are_those_of_repeated_rows(model: Any, sparse: bool) -> None:
         judged(judge, METRICS["r2"], "regression", *sides, np.arange(5)) for sides in (few, many)
     ]
     assert scores[0] == pytest.approx(scores[1], rel=1e-9)
+    if not sparse:
+        np.testing.assert_allclose(WEIGHTS[:60] @ few[0].X, 0.0, atol=1e-9)
 
 
 def test_every_metric_weighs_rows() -> None:
@@ -304,6 +306,24 @@ def test_all_rows_that_are_ranked_and_judged_have_weights(monkeypatch: pytest.Mo
     options: dict[str, Any] = {"methods": ("univariate",), "budget": None}
     fsjax.select(rows, target, judge="linear", sample_weight=weights, **options)
     assert len(has_weights) > 10 and all(has_weights)
+
+
+class Asked(Exception):
+    """What a patched function was asked for."""
+
+
+def test_rows_that_are_left_out_take_their_weights_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    def caught(problem: Problem, rows: np.ndarray) -> None:
+        raise Asked(problem)
+
+    monkeypatch.setattr(selecting, "on_rows", caught)
+    weights = np.arange(1.0, 61.0)
+    with pytest.raises(Asked) as asked:
+        fsjax.select(X[:60], np.r_[2, np.resize([0, 1], 59)], sample_weight=weights)
+    (common,) = asked.value.args
+    np.testing.assert_allclose(common.weights, weights[1:] / weights[1:].mean())
+    some = on_rows(common, np.arange(10, 50))
+    np.testing.assert_array_equal(some.weights, common.weights[10:50])
 
 
 def test_the_score_without_columns_counts_rows_by_weight() -> None:
