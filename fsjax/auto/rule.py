@@ -161,17 +161,35 @@ def honest_scores(scores: Scores, folds: int, margin: float = np.inf) -> np.ndar
     Returns:
       ``(folds,)`` scores, one for each fold of the first round.
     """
-    first = {key: values[:folds] for key, values in scores.items()}
-    first = {key: values for key, values in first.items() if not np.isnan(values).any()} or first
-    honest = np.full(folds, np.nan)
+    first = round_scores(scores, folds, 0)
+    choices = nested_choices(first, folds, margin)
+    return np.array(
+        [
+            np.nan if choice is None else first[choice.method, choice.size][fold]
+            for fold, choice in enumerate(choices)
+        ]
+    )
+
+
+def round_scores(scores: Scores, folds: int, number: int) -> Scores:
+    """The scores of one round, of the methods that ran on all of its folds if there are any."""
+    part = {key: values[number * folds : (number + 1) * folds] for key, values in scores.items()}
+    return {key: values for key, values in part.items() if not np.isnan(values).any()} or part
+
+
+def nested_choices(scores: Scores, folds: int, margin: float = np.inf) -> list[Choice | None]:
+    """What the rule chooses for each fold of a round from the other folds of it, if anything.
+
+    Args:
+      scores: ``(folds,)`` by method and number of columns.
+      margin: as for :func:`choose`.
+    """
+    choices: list[Choice | None] = []
     for fold in range(folds):
-        others = {key: np.delete(values, fold) for key, values in first.items()}
+        others = {key: np.delete(values, fold) for key, values in scores.items()}
         others = {key: values for key, values in others.items() if not np.isnan(values).all()}
-        if not others:
-            continue
-        choice = choose(others, folds, margin=margin)
-        honest[fold] = first[choice.method, choice.size][fold]
-    return honest
+        choices.append(choose(others, folds, margin=margin) if others else None)
+    return choices
 
 
 def enough(scores: Scores, choice: Choice, folds: int, margin: float = np.inf) -> dict[str, int]:
