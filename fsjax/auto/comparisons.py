@@ -69,7 +69,7 @@ def comparisons(contest: Contest, choice: Choice) -> list[Comparison]:
             paired = difference(scores[choice.method, choice.size], scores[key], problem.share)
         if paired is None:
             continue
-        row = Comparison(against, paired, paired.verdict(problem.metric.margin))
+        row = Comparison(name, against, paired, paired.verdict(problem.metric.margin))
         # All columns and random ones first, then those that come closest.
         rows.append((-np.inf if name in (ALL, _RANDOM) else paired.mean, row))
     return [row for _, row in sorted(rows, key=lambda entry: entry[0])]

@@ -35,11 +35,13 @@ class Comparison(NamedTuple):
     """A paired comparison of the selection with something else.
 
     Attributes:
-      against: what it is compared with, in words.
-      difference: of the scores over the same folds.
+      method: what it is compared with.
+      against: the same in words.
+      difference: of the scores on the same rows.
       verdict: what its interval says about the selection.
     """
 
+    method: str
     against: str
     difference: Difference
     verdict: str
