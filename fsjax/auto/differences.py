@@ -121,7 +121,8 @@ def row_difference(values: np.ndarray, clusters: np.ndarray, folds: int) -> Diff
 def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:
     """One-sided p-value of the hypothesis that a cross-validated score is not above chance.
 
-    A t test with the error of :func:`corrected_error`.
+    A t test with the error of :func:`corrected_error`. Equal gains on all F folds have no spread to
+    test with; a sign test of the folds gives ``2 ** -F``.
 
     Args:
       scores: ``(F,)`` of folds; NaN where one did not run.
@@ -132,8 +133,8 @@ def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:
     if len(gain) < 2 or not gain.any():
         return 1.0
     error = corrected_error(gain, share)
-    if error == 0:
-        return 0.0 if gain.mean() > 0 else 1.0
+    if error <= _SAME * np.abs(gain).max():
+        return float(0.5 ** len(gain)) if gain.mean() > 0 else 1.0
     return float(stats.t.sf(gain.mean() / error, len(gain) - 1))
 
 

@@ -20,8 +20,8 @@ import pandas as pd
 from absl import flags
 from threadpoolctl import threadpool_limits
 
+from experiments.artifacts.markdown import as_rows
 from experiments.launch import cli
-from experiments.studies.selection.asking import as_rows, write_text
 from experiments.studies.selection.noise import share_interval
 from fsjax.auto.answer import early_choice
 from fsjax.auto.budget import Clock
@@ -34,6 +34,7 @@ from fsjax.auto.judge import judged, judges_of
 from fsjax.auto.problem import Problem, on_rows, sizes_of
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.scoring import METRICS, choose_metric
+from fsjax.storage.atomic_files import write_text
 
 #: New rows for the truth, and draws of random columns there.
 _NEW_ROWS, _RANDOM = 20_000, 20
