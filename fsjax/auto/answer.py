@@ -11,14 +11,14 @@ import pandas as pd
 from fsjax.auto import rule, statements
 from fsjax.auto.chance import Chance, Verdict, verdict
 from fsjax.auto.columns import Design
+from fsjax.auto.comparisons import comparisons
 from fsjax.auto.compete import ALL, Contest
-from fsjax.auto.differences import difference, interval
+from fsjax.auto.differences import interval
 from fsjax.auto.discoveries import decoy_statistic
 from fsjax.auto.effects import effects, likeness, unit_tests
 from fsjax.auto.folds import parts
 from fsjax.auto.judge import fitted
 from fsjax.auto.leaks import ALIKE, LEADERS, alike, leaders
-from fsjax.auto.method_names import selected_by
 from fsjax.auto.notes import LEFT_OUT, Note
 from fsjax.auto.precision import counts_of, few_rows, widened
 from fsjax.auto.problem import Problem
@@ -186,6 +186,7 @@ def _findings(
     decision = verdict(
         chance, honest, chance_level[:folds], problem, lambda: smallest_q_value(problem)
     )
+    compared = comparisons(contest, choice) if decision.better else []
     decoys, stability = _certainty(contest, choice, decision, finer)
     mean, low, high = interval(honest, problem.share)
     if np.isfinite([low, high]).all():
@@ -200,7 +201,7 @@ def _findings(
         decoys=decoys,
         stability=stability,
         chosen=_chosen(request, order, choice, decoys, decision),
-        comparisons=_comparisons(scores, choice, problem),
+        comparisons=compared,
         enough=rule.enough(scores, choice, folds, margin),
     )
 
@@ -338,26 +339,6 @@ def _best_means(scores: Scores) -> dict[str, float]:
     for (name, _), mean in rule.levelled_means(scores).items():
         best[name] = max(best.get(name, -np.inf), mean)
     return best
-
-
-def _comparisons(scores: Scores, choice: Choice, problem: Problem) -> list[Comparison]:
-    """The choice against all columns, random ones, and the other methods with as many columns."""
-    if choice.method == ALL:
-        return []
-    units, number = problem.design.num_units, statements.columns(choice.size)
-    others = {(ALL, units): f"all {units:,} columns"}
-    for name, _ in scores:
-        if name not in (ALL, choice.method):
-            others[name, choice.size] = f"{number} {selected_by(name)}"
-    rows = []
-    for key, against in others.items():
-        if key in scores:
-            paired = difference(scores[choice.method, choice.size], scores[key], problem.share)
-            row = Comparison(against, paired, paired.verdict(problem.metric.margin))
-            # All columns and random ones first, then those that come closest.
-            place = -np.inf if key[0] in (ALL, "random") else paired.mean
-            rows.append((place, row))
-    return [row for _, row in sorted(rows, key=lambda entry: entry[0])]
 
 
 def comparison_table(rows: Sequence[Comparison]) -> pd.DataFrame:

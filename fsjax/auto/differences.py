@@ -13,6 +13,14 @@ CONFIDENCE: Final = 0.95
 #: Scores that differ by less, relatively or absolutely, are equal.
 _SAME: Final = 1e-9
 
+#: Variance of a mean difference over test rows, in units of that of the rows: the models of the
+#: folds, and the one on all rows, were trained on different rows
+#: (:mod:`experiments.studies.selection.comparisons`).
+_TRAINING: Final = 1.25
+
+#: Fewest degrees of freedom with which an interval over rows is known.
+_LEAST_FREEDOM: Final = 1.0
+
 #: Verdicts of an interval.
 BETTER, WORSE, ALIKE, UNCLEAR = "better", "worse", "as good", "no difference shown"
 
@@ -80,10 +88,41 @@ def difference(first: np.ndarray, second: np.ndarray, share: float) -> Differenc
     return Difference(*interval(both, share), int((~np.isnan(both)).sum()))
 
 
+def row_difference(values: np.ndarray, clusters: np.ndarray, folds: int) -> Difference:
+    """The mean of the differences of two models on test rows, with the spread between clusters.
+
+    The interval is Student's. Its degrees of freedom are the number of clusters, had all the same
+    share in the difference (Satterthwaite): where two models differ on a few rows only, or by a few
+    large values, these are few.
+
+    Args:
+      values: ``(n,)`` differences of rows, each the mean over the rounds; NaN where none ran.
+      clusters: ``(n,)`` numbers of groups of dependent rows.
+      folds: number of folds on which both ran.
+    """
+    known = ~np.isnan(values)
+    values, numbers = values[known], np.unique(clusters[known], return_inverse=True)[1]
+    if not len(values):
+        return Difference(float("nan"), -np.inf, np.inf, 0)
+    mean = float(values.mean())
+    if np.abs(values).max() <= _SAME:
+        return Difference(0.0, 0.0, 0.0, folds)
+    size = np.bincount(numbers)
+    sums = np.bincount(numbers, values) / len(values)
+    freedom = np.square(sums).sum() ** 2 / np.power(sums, 4).sum() - 1.0
+    if len(size) < 2 or freedom <= _LEAST_FREEDOM:
+        return Difference(mean, -np.inf, np.inf, folds)
+    spread = np.square(sums - size * mean / len(values)).sum() * len(size) / (len(size) - 1)
+    error = np.sqrt(_TRAINING * spread)
+    reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, min(freedom, len(size) - 1)) * error)
+    return Difference(mean, mean - reach, mean + reach, folds)
+
+
 def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:
     """One-sided p-value of the hypothesis that a cross-validated score is not above chance.
 
-    A t test with the error of :func:`corrected_error`.
+    A t test with the error of :func:`corrected_error`. Equal gains on all F folds have no spread to
+    test with; a sign test of the folds gives ``2 ** -F``.
 
     Args:
       scores: ``(F,)`` of folds; NaN where one did not run.
@@ -94,8 +133,8 @@ def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:
     if len(gain) < 2 or not gain.any():
         return 1.0
     error = corrected_error(gain, share)
-    if error == 0:
-        return 0.0 if gain.mean() > 0 else 1.0
+    if error <= _SAME * np.abs(gain).max():
+        return float(0.5 ** len(gain)) if gain.mean() > 0 else 1.0
     return float(stats.t.sf(gain.mean() / error, len(gain) - 1))
 
 

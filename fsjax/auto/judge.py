@@ -39,6 +39,9 @@ from fsjax.evaluation import CoxRegression
 from fsjax.tables.base import as_table
 from fsjax.tables.columns import FEW, Columns, densify, is_sparse, limits, scaled
 
+#: Scores that differ by less than this share of them are equal.
+_SAME: Final = 1e-9
+
 #: Penalties among which the ridge regression chooses, for standardised columns.
 _PENALTIES: Final = np.logspace(-2, 4, 13)
 
@@ -182,7 +185,9 @@ def choose_judge(
         score = float(np.nanmean(scores)) if complete else float("nan")
         tried.append(Tried(judge.name, judge.words, score, seconds))
     scored = [np.nan_to_num(trial.score, nan=-np.inf) for trial in tried]
-    return candidates[int(np.argmax(scored))], tuple(tried)
+    # Of equal scores, up to rounding errors, the fastest judge's counts.
+    best = np.isclose(scored, max(scored), rtol=_SAME, atol=0.0)
+    return candidates[int(np.argmax(best))], tuple(tried)
 
 
 def judged(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsjax.auto.chance import LEAST, LEVEL, UNDECIDED, Verdict
+from fsjax.auto.chance import LEAST, LEVEL, ROWS, UNDECIDED, Verdict
 from fsjax.auto.comparison_sentences import Compared, comparison_sentences
 from fsjax.auto.compete import ALL, NO_TIME, Contest
 from fsjax.auto.differences import Difference
@@ -35,11 +35,13 @@ class Comparison(NamedTuple):
     """A paired comparison of the selection with something else.
 
     Attributes:
-      against: what it is compared with, in words.
-      difference: of the scores over the same folds.
+      method: what it is compared with.
+      against: the same in words.
+      difference: of the scores on the same rows.
       verdict: what its interval says about the selection.
     """
 
+    method: str
     against: str
     difference: Difference
     verdict: str
@@ -86,7 +88,7 @@ def sentences(
     choice, metric = findings.choice, contest.problem.metric
     units = contest.problem.design.num_units
     if choice is None or not findings.verdict.better:
-        return [*_nothing_found(findings, metric), *few_rows]
+        return [*_nothing_found(findings, metric, len(contest.problem.y)), *few_rows]
     return [
         _selected(findings, choice, units, fdr),
         f"Better than chance: {findings.verdict.words}.",
@@ -141,7 +143,7 @@ def left_out(reasons: Mapping[str, str]) -> list[Note]:
     return notes
 
 
-def _nothing_found(findings: Findings, metric: Metric) -> list[str]:
+def _nothing_found(findings: Findings, metric: Metric, rows: int) -> list[str]:
     """The verdict where no column is selected."""
     verdict, no_selection = findings.verdict, "No column is selected; columns.csv ranks them all"
     if findings.choice is None:
@@ -168,10 +170,11 @@ def _nothing_found(findings: Findings, metric: Metric) -> list[str]:
             "budget."
         )
     elif not verdict.chance.undecided:
+        few = f" and has time for about {ROWS:,} of the {rows:,} rows only" if rows > ROWS else ""
         first = (
             f"Undecided: the smallest q-value of a single column is {verdict.smallest_q:.2g}, but "
-            "the permutation test, which pays for trying all columns at once, does not confirm it: "
-            f"{verdict.words}. More rows may decide."
+            f"the permutation test, which pays for trying all columns at once{few}, does not "
+            f"confirm it: {verdict.words}. More rows may decide."
         )
     else:
         first = (
