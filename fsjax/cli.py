@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from fsjax.environment.garbage_collection import skip_at_exit
 from fsjax.environment.process_age import seconds_since_process_start
 from fsjax.environment.terminal import describe, end_with_reader
 from fsjax.errors import ConfigError, FsjaxError, nearest, printable
@@ -68,7 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
       SystemExit: for mistakes in flags, after ``--help``, and where nobody reads the output.
     """
     with end_with_reader():
-        return _run(arguments)
+        code = _run(arguments)
+        if arguments is None:
+            skip_at_exit()
+        return code
 
 
 def _run(arguments: Sequence[str] | None) -> int:

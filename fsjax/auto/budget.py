@@ -18,10 +18,6 @@ _TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")
 #: CPU seconds reserved for writing the answer, at most this share of the budget.
 _WRITING, _WRITING_SHARE = 2.0, 0.25
 
-#: Most seconds that pass for a CPU second. Work in other processes is not among the CPU seconds,
-#: and would make the machine seem busier.
-_BUSIEST = 4.0
-
 
 def seconds(budget: str | float | None) -> float:
     """A budget in seconds, from a number or text such as ``90s``, ``5min``, ``1.5h``; None is inf.
@@ -75,7 +71,7 @@ class Clock:
         """
         cpu_seconds = time.process_time() - self._cpu_start
         busy = self.spent / cpu_seconds if cpu_seconds > 0 else 1.0
-        reserve = self._writing * min(max(busy, 1.0), _BUSIEST)
+        reserve = self._writing * max(busy, 1.0)
         return self.total - min(reserve, _WRITING_SHARE * self.total)
 
     def left(self, share: float = 1.0) -> float:

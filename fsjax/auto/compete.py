@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.auto import library, network_contenders
+from fsjax.auto import network_contenders
 from fsjax.auto.budget import Clock, Pace, rounded
 from fsjax.auto.folds import Fold, parts
 from fsjax.auto.judge import judged
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.progress_file import Ledger, json_number
-from fsjax.auto.rankers import MEMBERS, SIMPLE, Ranking, consensus, expected_seconds, rank_units
+from fsjax.auto.ranked_units import rank, rank_by_network
+from fsjax.auto.rankers import MEMBERS, SIMPLE, Ranking, consensus, expected_seconds
 from fsjax.auto.rankers.parts import Part
 from fsjax.auto.rule import CONSENSUS, Scores, levelled_means, paired_error
 
@@ -433,31 +434,6 @@ def chance_score(problem: Problem, fold: Fold) -> float:
 def of_library(name: str) -> bool:
     """Whether a contender is a method of the library, which ranks several folds as one program."""
     return name not in SIMPLE and name not in (ALL, CONSENSUS)
-
-
-def rank(
-    problem: Problem, name: str, part: Part, sizes: Sequence[int], seed: int, effort: float
-) -> Ranking:
-    """Ranks units by a simple selector, those to be kept first.
-
-    Args:
-      effort: in (0, 1].
-    """
-    scores = SIMPLE[name](part, problem.task, seed, effort)
-    if name == "random":
-        # Every unit has the same chance, whatever the number of its columns.
-        scores = scores[: problem.design.num_units][problem.design.groups]
-    return with_kept(rank_units(scores, problem.design.groups, sizes), problem)
-
-
-def rank_by_network(
-    problem: Problem, name: str, parts: Sequence[Part], sizes: Sequence[int]
-) -> list[Ranking]:
-    """Ranks units by a method of the library on several parts of the rows, trained together."""
-    rankings = library.rank_folds(
-        name, parts, problem.task, problem.design.groups, sizes, problem.seed
-    )
-    return [with_kept(ranking, problem) for ranking in rankings]
 
 
 def _key(name: str, fold: FoldKey) -> str:

@@ -56,6 +56,10 @@ CURVE_ROWS, _TREES, _POINTS = 1000, 40, 20
 _ENDS = (0.02, 0.98)
 
 
+#: Farther values, in spans of the curve, are moved to this distance: their squares fit float32.
+_FAR = 1e15
+
+
 class Curve(NamedTuple):
     """A partial dependence curve.
 
@@ -415,10 +419,27 @@ def partial_dependence_curves(
         X, y = X[rows], y[rows]
     # With smaller leaves the curve would follow single rows.
     leaf = max(2, min(10, len(X) // 20))
+    units, ends, spans = _in_unit_range(X)
     forest = RandomForestRegressor(
         _TREES, min_samples_leaf=leaf, max_features=1 / 3, random_state=seed
-    ).fit(X, y)
-    return [_curve_of(forest, X, column) for column in columns]
+    ).fit(units, y)
+    curves = [_curve_of(forest, units, column) for column in columns]
+    return [
+        curve._replace(values=ends[column] + spans[column] * curve.values)
+        for column, curve in zip(columns, curves, strict=True)
+    ]
+
+
+def _in_unit_range(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The columns with the ends of their curves at 0 and 1, and these ends and spans ``(D,)``.
+
+    Forests compute in float32, which has neither 1e200 nor the difference of 1e8 and 1e8 + 1.
+    """
+    low, high = np.quantile(X, _ENDS, axis=0)
+    flat = low == high
+    low, high = np.where(flat, X.min(axis=0), low), np.where(flat, X.max(axis=0), high)
+    span = np.where(high > low, high - low, 1.0)
+    return np.clip((X - low) / span, -_FAR, _FAR), low, span
 
 
 def _curve_of(forest: RandomForestRegressor, X: np.ndarray, column: int) -> Curve:

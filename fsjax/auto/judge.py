@@ -31,6 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
+from fsjax.auto.judge_checks import check_predictions, named_failures
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.row_weights import fit_weighted
 from fsjax.auto.scoring import Metric
@@ -66,12 +67,14 @@ class Judge(NamedTuple):
       words: its name in sentences.
       build: from the training rows to a new estimator.
       most_rows: the most rows that it trains on.
+      users: whether it is the user's own estimator, whose predictions are checked.
     """
 
     name: str
     words: str
     build: Callable[[Part], Any]
     most_rows: float = np.inf
+    users: bool = False
 
 
 class Tried(NamedTuple):
@@ -146,7 +149,7 @@ def requested_judge(judge: Any, task: str) -> Judge | None:
         if task == "survival":
             wanted = "judge='linear'"
         raise ConfigError(f"judge={kind} does not suit task={task!r}; choose {wanted}")
-    return Judge(kind, str(judge), lambda train: clone(judge))
+    return Judge(kind, str(judge), lambda train: clone(judge), users=True)
 
 
 def choose_judge(
@@ -195,7 +198,8 @@ def judged(
 ) -> float:
     """The score of a judge that sees only some of the columns."""
     model, X = fitted(judge, task, train, test, columns)
-    with warnings.catch_warnings():
+    name = judge.name if judge.users else None
+    with warnings.catch_warnings(), named_failures(name, f"score by {metric.name!r}"):
         warnings.simplefilter("ignore", UserWarning)
         return float(metric.score(model, X, test.y, test.weights))
 
@@ -219,9 +223,11 @@ def fitted(
         kept = None if part.weights is None else part.weights[rows]
         part = Part(part.X[rows], part.y[rows], weights=kept)
     model = judge.build(part)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), named_failures(judge.name if judge.users else None, "fit"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         fit_weighted(model, part.X, part.y, part.weights)
+    if judge.users:
+        check_predictions(judge.name, model, X_test, part.y, task)
     return model, X_test
 
 

@@ -21,7 +21,9 @@ from fsjax.auto.chance import Chance, chance_test
 from fsjax.auto.columns import Design, design
 from fsjax.auto.compete import Contest
 from fsjax.auto.folds import common_classes, group_numbers
+from fsjax.auto.input_checks import MOST_SEED, check_scale, check_text, text_errors
 from fsjax.auto.judge import Judge, requested_judge
+from fsjax.auto.late_methods import run_left_out
 from fsjax.auto.near_leaks import leak_notes
 from fsjax.auto.network_contenders import contenders, fits_task
 from fsjax.auto.notes import Note
@@ -160,9 +162,10 @@ def select(
         raise ConfigError(f"fdr={fdr!r}; choose a number between 0 and 1, such as 0.1")
     settings = _Settings(
         task, metric, impute, methods, keep, drop, costs, row_groups, ordered,
-        check_whole("seed", seed, least=0), sample_weight,
+        check_whole("seed", seed, least=0, most=MOST_SEED), sample_weight,
     )  # fmt: skip
-    problem, classes, notes = _problem(X, y, settings)
+    with text_errors():
+        problem, classes, notes = _problem(X, y, settings)
     chosen_judge = requested_judge(judge, problem.task)
     if problem.weights is not None:
         check_weighted(problem.task, judge, problem.metric)
@@ -242,7 +245,7 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
         share = _share_of_networks(contest, clock)
         contest.run_networks(share)
         contest.run_further_rounds(share)
-        _run_left_out(request, contest, chance)
+        run_left_out(request, contest, chance)
     except KeyboardInterrupt:
         clock.stop()
         if contest is None or not contest.scores():
@@ -254,23 +257,6 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
             raise
         clock.stop()
         return answer(request, contest, chance)
-
-
-def _run_left_out(request: Request, contest: Contest, chance: Chance) -> None:
-    """Runs methods for which there was no time, in the time that the answer does not need.
-
-    The answer so far, with its first decoys and halves of the rows, shows how much is left.
-    """
-    while contest.late and not contest.clock.stopped:
-        draft = answer(request, contest, chance, finer=False)
-        pairs = PAIRS if draft.better_than_chance else 0
-
-        def after(name: str, pairs: int = pairs) -> float:
-            """Seconds of the rankings that are needed if the method is the best one."""
-            return contest.seconds_of_rankings(name, 1 + 2 * pairs)
-
-        if not contest.run_left_out(after):
-            return
 
 
 def _share_of_networks(contest: Contest, clock: Clock) -> float:
@@ -306,6 +292,8 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
         groups = None if groups is None else groups[rows]
         weights = None if weights is None else weights[rows]
     table = (sparse_design if sparse else design)(X, settings.impute)
+    check_text((*table.names, *(classes or ())))
+    check_scale(target)
     keep = _known_columns("keep", settings.keep, table, X)
     table = _without(table, _known_columns("drop", settings.drop, table, X), keep)
     if table.num_units < 2:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fsjax.auto.compete import ALL, MERGED, Contest, of_library, rank, rank_by_network
+from fsjax.auto.compete import ALL, MERGED, Contest, of_library
 from fsjax.auto.discoveries import (
     NETWORK,
     NETWORK_SETS,
@@ -23,6 +23,7 @@ from fsjax.auto.folds import all_rows, halves
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.progress_file import json_number
 from fsjax.auto.quick_statistic import better_predictor
+from fsjax.auto.ranked_units import rank, rank_by_network
 from fsjax.auto.rankers import Ranking, consensus
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.rule import CONSENSUS, Choice

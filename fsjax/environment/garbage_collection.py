@@ -1,4 +1,4 @@
-"""Python's garbage collector, paused while many long-lived objects are created."""
+"""Python's garbage collector, paused while many long-lived objects are created, and at the end."""
 
 from __future__ import annotations
 
@@ -21,3 +21,12 @@ def paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def skip_at_exit() -> None:
+    """Ends the search for garbage, for a process that is about to end.
+
+    The interpreter searches all objects as it ends, which takes 0.8 CPU seconds after a selection.
+    """
+    gc.disable()
+    gc.freeze()

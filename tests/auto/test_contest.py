@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import fsjax
-from fsjax.auto import compete, stability
+from fsjax.auto import compete, library, ranked_units, stability
 from fsjax.auto import select_columns as selecting
 from fsjax.auto.budget import Clock
 from fsjax.auto.columns import Design, design_of_array
@@ -192,7 +192,7 @@ def quick_networks(monkeypatch) -> list[str]:
         order = np.arange(int(groups.max()) + 1)
         return [Ranking({size: order[:size] for size in sizes}, -order) for _ in parts]
 
-    monkeypatch.setattr(compete.library, "rank_folds", ranked)
+    monkeypatch.setattr(library, "rank_folds", ranked)
     return names
 
 
@@ -337,14 +337,14 @@ def test_costs_are_those_of_all_columns_of_a_selection():
 
 def test_networks_train_their_folds_together(monkeypatch):
     seen = []
-    real = compete.library.rank_folds
+    real = library.rank_folds
 
     def watched(name, parts, *args):
         *_, seed = args
         seen.append((name, len(parts), seed))
         return real(name, parts, *args)
 
-    monkeypatch.setattr(compete.library, "rank_folds", watched)
+    monkeypatch.setattr(library, "rank_folds", watched)
     example = problem(methods=("random", "univariate", "l1_l21"), seed=3)
     contest = Contest(example, Ledger(None), Clock(3600.0))
     contest.run_needed()
@@ -396,9 +396,9 @@ def test_units_are_ranked_as_units_whatever_the_number_of_their_columns(name):
         )
     )
     if name in SIMPLE:
-        ranking = compete.rank(example, name, part, (units,), 0, 1.0)
+        ranking = ranked_units.rank(example, name, part, (units,), 0, 1.0)
     else:
-        (ranking,) = compete.rank_by_network(example, name, [part], (units,))
+        (ranking,) = ranked_units.rank_by_network(example, name, [part], (units,))
     place = np.argsort(ranking.order[units])
     # Noise of 12 columns comes after what matters and has fewer, a category that matters before
     # noise of one column.
@@ -410,5 +410,7 @@ def test_random_columns_are_drawn_by_units():
     design = dataclasses.replace(design_of_array(part.raw, None, None), groups=groups)
     units = tuple(f"unit {unit}" for unit in range(8))
     example = problem(y=part.y, design=dataclasses.replace(design, units=units))
-    first = [compete.rank(example, "random", part, (1,), s, 1.0).order[1][0] for s in range(800)]
+    first = [
+        ranked_units.rank(example, "random", part, (1,), s, 1.0).order[1][0] for s in range(800)
+    ]
     assert np.bincount(first).min() > 60

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fsjax
-from fsjax.auto import compete
+from fsjax.auto import compete, library
 from fsjax.auto.rankers import SIMPLE, Ranking
 from fsjax.auto.rankers.parts import Part
 
@@ -37,7 +37,7 @@ def work(monkeypatch, forest_seconds) -> list[str]:
 
     monkeypatch.setitem(SIMPLE, "forest", forest)
     monkeypatch.setitem(SIMPLE, "univariate", lambda part, *_: np.arange(1.0 * part.X.shape[1]))
-    monkeypatch.setattr(compete.library, "rank_folds", networks)
+    monkeypatch.setattr(library, "rank_folds", networks)
     monkeypatch.setattr(
         compete, "expected_seconds", lambda name, *_: forest_seconds * (name == "forest")
     )

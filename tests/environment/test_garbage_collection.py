@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from fsjax.cli import main
 from fsjax.environment.garbage_collection import paused
 
 
@@ -34,3 +35,18 @@ def test_the_models_that_compete_are_imported_when_they_are_used_and_then_it_col
         assert gc.isenabled()
     """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_nothing_is_searched_at_the_end_of_a_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["fsjax", "completion", "zsh"])
+    main(["completion", "zsh"])
+    # conftest.py freezes what is imported.
+    frozen = gc.get_freeze_count()
+    assert gc.isenabled()
+    try:
+        main()
+        assert not gc.isenabled() and gc.get_freeze_count() > frozen
+    finally:
+        gc.enable()
