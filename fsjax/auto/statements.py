@@ -207,10 +207,7 @@ def _discoveries(findings: Findings, units: int, fdr: float) -> str:
     """How many columns keep below the requested false discovery rate, and which ``keep`` adds."""
     number, sets = len(findings.chosen), findings.decoys.sets
     if not sets:
-        selected = "no column is"
-        if number:
-            names = "column" if number == 1 else "columns"
-            selected = f"only the {names} named in keep {_are(number)}"
+        selected = "only the columns named in keep are" if number else "no column is"
         return (
             "False discovery rates are not known, as no set of decoys was finished in time; "
             f"{selected} selected."

@@ -54,8 +54,8 @@ def findings(number, frequency, rates, halves=50, sets=5, method="l1"):
          "rows, and none has an estimated false discovery rate of at most 0.2."),
         (findings(3, [0.1, 0.1, 0.9], [0.1, 0.9, 0.9]),
          "Of the 3 selected columns, 1 is selected again on at least 80 % of 50 halves of the "
-         "rows, and 1 has an estimated false discovery rate of at most 0.2. Together they predict, but "
-         "which of them matter is not settled: other columns may carry the same information."),
+         "rows, and 1 has an estimated false discovery rate of at most 0.2. Together they predict, "
+         "but which of them matter is not settled: other columns may carry the same information."),
         (findings(3, [0.1, 0.1, 0.1], [0.1, 0.1, 0.1], halves=0),
          "Of the 3 selected columns, all have an estimated false discovery rate of at most 0.2."),
     ],
@@ -82,7 +82,7 @@ def test_all_columns_have_no_certainty():
                         "decoys). Such a rate can be estimated for at least 3 columns only. "
                         "2 columns are selected as named in keep."),
         ([0.9], 0, "False discovery rates are not known, as no set of decoys was finished in time; "
-                   "only the column named in keep is selected."),
+                   "only the columns named in keep are selected."),
     ],
 )  # fmt: skip
 def test_discoveries(rates, sets, beginning):
