@@ -365,7 +365,8 @@ def _common_rows(
     labels = [str(label) if classes is None else classes[label] for label in common.rare]
     kept, numbers = np.unique(y[rows], return_inverse=True)
     text = (
-        f"has classes with too few rows for cross-validation; these rows were left out: "
+        f"has {'a class' if len(labels) == 1 else 'classes'} with too few rows for "
+        "cross-validation, which are left out: "
         f"{name_some(labels)} ({len(y) - len(rows)} of {len(y)} rows)"
     )
     names = None if classes is None else tuple(classes[label] for label in kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from fsjax.auto.notes import Note
 from fsjax.auto.rule import Choice
 from fsjax.auto.scoring import Metric
 from fsjax.auto.stability import Decoys, Frequencies
+from fsjax.report.wording import count
 from fsjax.tables.checks import name_some
 
 #: Selection frequency from which a column counts as stable.
@@ -84,7 +86,7 @@ def sentences(
       fdr: the requested false discovery rate, if any.
       few: what so few rows cannot decide, if they are few.
     """
-    few_rows = [] if few is None else [f"{few[0].upper()}{few[1:]}."]
+    few_rows = [] if few is None else [f"{_capital(few)}."]
     choice, metric = findings.choice, contest.problem.metric
     units = contest.problem.design.num_units
     if choice is None or not findings.verdict.better:
@@ -114,7 +116,7 @@ def columns(number: int) -> str:
 def on_equal_rows(notes: Sequence[Note]) -> list[str]:
     """The numbers of equal and nearly equal rows, which come before any result."""
     texts = [note.text for note in notes if note.kind == "equal rows"]
-    return [f"{text[0].upper()}{text[1:]}." for text in texts]
+    return [f"{_capital(text)}." for text in texts]
 
 
 def leaks_left_out(names: Sequence[str], score: str | None, metric: str) -> str:
@@ -191,7 +193,6 @@ def _nothing_found(findings: Findings, metric: Metric, rows: int) -> list[str]:
 
 def _selected(findings: Findings, choice: Choice, units: int, fdr: float | None) -> str:
     """The first sentence: how many columns, by which method."""
-    number, sets = len(findings.chosen), findings.decoys.sets
     if choice.method == ALL:
         prediction = (
             f"All {units:,} columns are needed to predict the target: no smaller selection that "
@@ -202,18 +203,31 @@ def _selected(findings: Findings, choice: Choice, units: int, fdr: float | None)
             f"{choice.size:,} of {units:,} columns {_are(choice.size)} enough to predict the "
             f"target: {'that' if choice.size == 1 else 'those'} {selected_by(choice.method)}."
         )
-    if fdr is None:
-        return prediction
+    return prediction if fdr is None else f"{_discoveries(findings, units, fdr)} {prediction}"
+
+
+def _discoveries(findings: Findings, units: int, fdr: float) -> str:
+    """How many columns keep below the requested false discovery rate, and which ``keep`` adds."""
+    number, sets = len(findings.chosen), findings.decoys.sets
     if not sets:
         selected = "only the columns named in keep are" if number else "no column is"
         return (
             "False discovery rates are not known, as no set of decoys was finished in time; "
-            f"{selected} selected. {prediction}"
+            f"{selected} selected."
         )
-    rate = f"an estimated false discovery rate of at most {fdr:g} ({sets} sets of decoys)"
-    if not number:
-        return f"No column has {rate}. {prediction}"
-    return f"{number:,} of {units:,} columns {_are(number)} selected with {rate}. {prediction}"
+    rate = f"an estimated false discovery rate of at most {fdr:g} ({count(sets, 'set')} of decoys)"
+    rates = np.nan_to_num(findings.decoys.rates[findings.chosen], nan=1.0)
+    low = int((rates <= fdr).sum())
+    kept = f" {_capital(columns(number - low))} {_are(number - low)} selected as named in keep."
+    kept = kept if number > low else ""
+    if low:
+        return f"{low:,} of {units:,} columns {_are(low)} selected with {rate}.{kept}"
+    # One decoy is always counted as false.
+    least = math.ceil(1.0 / (fdr * sets) - 1e-9)
+    needed = ""
+    if least > 1:
+        needed = f" Such a rate can be estimated for at least {columns(least)} only."
+    return f"No column has {rate}.{needed}{kept}"
 
 
 def _scores(findings: Findings, choice: Choice, metric: Metric, judge: str) -> str:
@@ -238,33 +252,62 @@ def _certainty(findings: Findings, choice: Choice) -> list[str]:
     facts, unsure = [], False
     halves = findings.stability.halves
     if halves >= LEAST_HALVES:
-        stable = int((findings.stability.frequency[chosen] >= STABLE).sum())
-        unsure |= stable < number / 2
+        frequency = findings.stability.frequency[chosen]
+        stable = int((frequency >= STABLE).sum())
+        unsure = stable < number / 2
         facts.append(
-            f"{stable} {_are(stable)} selected again on at least {100 * STABLE:.0f} % of {halves} "
-            "halves of the rows"
+            f"is selected again on {100 * frequency[0]:.0f} % of {halves} halves of the rows"
+            if number == 1
+            else f"{_some_are(stable, number)} selected again on at least {100 * STABLE:.0f} % of "
+            f"{halves} halves of the rows"
         )
     rates = findings.decoys.rates[chosen]
-    if not np.isnan(rates).any():
+    # One decoy is always counted as false, so that no rate is below this.
+    lowest = 1.0 / max(findings.decoys.sets * number, 1)
+    if not np.isnan(rates).any() and lowest <= LIKELY:
         likely = int((rates <= LIKELY).sum())
-        unsure |= likely < number / 2
+        # Halves of the rows come first: they show whether these columns are replaced by others.
+        unsure = unsure if facts else likely < number / 2
         facts.append(
-            f"{likely} {'has' if likely == 1 else 'have'} an estimated false discovery rate of at "
-            f"most {LIKELY:g}"
+            f"has an estimated false discovery rate of {rates[0]:.2g}"
+            if number == 1
+            else f"{_some_have(likely, number)} an estimated false discovery rate of at most "
+            f"{LIKELY:g}"
         )
     if not facts:
+        what = "the column is" if number == 1 else "single columns are"
         return [
-            "How sure single columns are is not known: there was no time for halves of the rows or "
-            "for decoys."
+            f"How sure {what} is not known: there was no time for enough halves of the rows or "
+            "sets of decoys."
         ]
+    if number == 1:
+        meaning = " Another column may carry the same information." if unsure else ""
+        return [f"The selected column {', and '.join(facts)}.{meaning}"]
     meaning = (
         " Together they predict, but which of them matter is not settled: other columns may carry "
         "the same information."
         if unsure
         else ""
     )
-    selected = "column" if number == 1 else "columns"
-    return [f"Of the {number:,} selected {selected}, {', and '.join(facts)}.{meaning}"]
+    return [f"Of the {number:,} selected columns, {', and '.join(facts)}.{meaning}"]
+
+
+def _some_are(part: int, number: int) -> str:
+    """``none is``, ``1 is``, ``3 are``, ``all are``."""
+    return f"{_part(part, number)} {_are(part) if part else 'is'}"
+
+
+def _some_have(part: int, number: int) -> str:
+    """``none has``, ``1 has``, ``3 have``, ``all have``."""
+    return f"{_part(part, number)} {'has' if part < 2 else 'have'}"
+
+
+def _part(part: int, number: int) -> str:
+    return "none" if not part else "all" if part == number else f"{part:,}"
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def _alternatives(enough: Mapping[str, int], choice: Choice, units: int) -> list[str]:
@@ -273,7 +316,8 @@ def _alternatives(enough: Mapping[str, int], choice: Choice, units: int) -> list
     # Nearly all columns, or many more, are no alternative.
     if enough.get("random", units) <= min(3 * choice.size, units // 2):
         lines.append(
-            f"{columns(enough['random'])} drawn at random come as close to the best score: many "
+            f"{columns(enough['random'])} drawn at random "
+            f"{'comes' if enough['random'] == 1 else 'come'} as close to the best score: many "
             "columns carry much the same information."
         )
     others = {

@@ -122,6 +122,9 @@ def _how_sure(selection: Selection) -> str:
     halves = selection.facts["halves"]
     if not len(frequency) or frequency.isna().any() or halves < LEAST_HALVES:
         return verdict
+    if len(frequency) == 1:
+        share = f"{100 * frequency.iloc[0]:.0f} %"
+        return f"{verdict}; the column is selected again on {share} of {halves} halves of the rows"
     stable = int((frequency >= STABLE).sum())
     return (
         f"{verdict}; {stable} of {count(len(frequency), 'column')} selected again on at least "
