@@ -282,7 +282,7 @@ def _legend(selection: Selection, table: pd.DataFrame, heads: Sequence[str]) -> 
         "score": "importance by the chosen method on all rows",
         "false_discovery_rate": "estimated share of false discoveries among the columns that gain "
         "at least as much over their decoys (knockoffs of numeric columns, permuted copies of the "
-        "others)",
+        "others); none where the sets of decoys are too few or differ too much to tell",
         "p_value": f"of the column by itself ({test}){part}, assuming independent rows",
         "q_value": "false discovery rate by Benjamini and Hochberg over all "
         f"{facts['columns_offered']} columns",

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import hstack
+from scipy.sparse import csc_array, hstack
 
 from fsjax.auto.compete import of_library
 from fsjax.auto.decoys import decoy_columns
@@ -229,16 +229,19 @@ def order_by_content(X: Columns, groups: np.ndarray) -> np.ndarray:
     """
     columns = by_column(X)
     members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
-    digests = [_digest(columns[:, unit]) for unit in members]
+    digests = [_digest(columns, unit) for unit in members]
     return np.concatenate([members[unit] for unit in np.argsort(digests, kind="stable")])
 
 
-def _digest(X: Columns) -> int:
+def _digest(X: np.ndarray | csc_array, columns: np.ndarray) -> int:
     """A number from the values of some columns."""
-    arrays = (X,) if isinstance(X, np.ndarray) else (X.indptr, X.indices, X.data)
     checksum = hashlib.blake2b(digest_size=8)
-    for array in arrays:
-        checksum.update(np.ascontiguousarray(array).tobytes())
+    for column in columns:
+        if isinstance(X, np.ndarray):
+            checksum.update(np.ascontiguousarray(X[:, column]).tobytes())
+        else:
+            stored = slice(*X.indptr[column : column + 2])
+            checksum.update(X.indices[stored].tobytes() + X.data[stored].tobytes())
     return int.from_bytes(checksum.digest(), "big")
 
 

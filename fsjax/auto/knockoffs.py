@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -20,11 +21,12 @@ from fsjax.registry import Builder, Registration, get_method, is_as_built
 from fsjax.tables.base import as_table
 from fsjax.tables.checks import check_features
 from fsjax.tables.dataset import Dataset
-from fsjax.tables.user_arrays import check_row_order
+from fsjax.tables.user_arrays import as_array, check_row_order
 from fsjax.tasks import SUPERVISED
 
-#: From ``(N, 2 D)`` rows and their target to ``(2 D,)`` scores, larger for more important columns.
-Score = Callable[[np.ndarray, np.ndarray], ArrayLike]
+#: From ``(N, 2 D)`` rows and their target, and ``sample_weight=`` if there is one, to ``(2 D,)``
+#: scores, larger for more important columns.
+Score = Callable[..., ArrayLike]
 
 #: Options of :func:`fsjax.fit` that are set here, or do not apply.
 _DECIDED = ("seeds", "split", "split_per_seed", "groups", "columns", "zero_others", "start")
@@ -98,6 +100,7 @@ def false_discoveries(
     num_draws: int = 10,
     num_seeds: int = 1,
     seed: int = 0,
+    sample_weight: ArrayLike | None = None,
     **options: Any,
 ) -> FalseDiscoveries:
     """Estimates how many of the columns that a method finds important are false discoveries.
@@ -129,6 +132,9 @@ def false_discoveries(
       num_draws: M, number of sets of decoys, at least 1.
       num_seeds: trainings per set, at least 1; for functions 1.
       seed: whole number from 0, of the decoys and the trainings.
+      sample_weight: ``(N,)`` weights of the rows in the loss, at least 0; rows of weight 0 are left
+        out. A function gets it as the keyword ``sample_weight``. Decoys resemble the columns in
+        rows of equal weight.
       **options: options of :func:`fsjax.fit`, for example ``num_epochs``; by default those that the
         method is registered with. ``seeds``, ``split``, ``groups`` and ``columns`` are set here.
 
@@ -136,9 +142,9 @@ def false_discoveries(
       Rates and scores of the columns, from which columns are selected at a rate.
 
     Raises:
-      ConfigError: for a method that selects without a target, options that are set here, and as
-        :func:`fsjax.fit`.
-      DataError: for data that cannot be used, or scores of the wrong shape.
+      ConfigError: for a method that selects without a target, weights for a function that does not
+        take any, options that are set here, and as :func:`fsjax.fit`.
+      DataError: for data or weights that cannot be used, or scores of the wrong shape.
       NonFiniteLossError: as :func:`fsjax.fit`.
     """
     num_draws, num_seeds = check_whole("num_draws", num_draws), check_whole("num_seeds", num_seeds)
@@ -148,7 +154,7 @@ def false_discoveries(
         method = get_method(method)
     if _is_registered(method):
         method = _built(method, X)
-    score_tables: Callable[[list[np.ndarray]], np.ndarray]
+    score_tables: Callable[[list[np.ndarray], np.ndarray, np.ndarray | None], np.ndarray]
     if isinstance(method, Method):
         name, task = method.name, _supervised_task(method, task, options)
         dataset = check_task(to_dataset((X, y), task), task)
@@ -157,15 +163,20 @@ def false_discoveries(
         if not method.about.gates and method.about.num_features is None:
             # Only the ranking is used, so any number will do.
             settings.setdefault("num_features", 1)
-        score_tables = partial(
-            scores_of_tables,
-            method,
-            y=target,
-            task=task,
-            num_seeds=num_seeds,
-            seed=seed,
-            **settings,
-        )
+
+        def score_tables(
+            tables: list[np.ndarray], y: np.ndarray, weight: np.ndarray | None
+        ) -> np.ndarray:
+            return scores_of_tables(
+                method,
+                tables,
+                y,
+                task,
+                num_seeds=num_seeds,
+                seed=seed,
+                sample_weight=weight,
+                **settings,
+            )
     elif not callable(method):
         raise ConfigError(
             f"method is of the type {type(method).__name__}; give the name of a method, a method "
@@ -176,13 +187,24 @@ def false_discoveries(
         raise ConfigError(f"{name} is for methods of the library; leave it out with a function")
     else:
         name = getattr(method, "__name__", type(method).__name__)
+        if sample_weight is not None and not _takes_weights(method):
+            raise ConfigError(
+                f"sample_weight is given, but {name} does not take it; add a parameter "
+                "sample_weight to the function, or leave the weights out"
+            )
         dataset, target = _for_function(X, y, task)
-        score_tables = partial(_scores_by_function, method, name, target)
-    rows = _rows(dataset.X, dataset.feature_names)
+        score_tables = partial(_scores_by_function, method, name)
+    rows, weight = dataset.X, None
+    if sample_weight is not None:
+        weight = _checked_weights(sample_weight, len(target))
+        # As if the rows of weight 0 did not exist.
+        counted = weight > 0
+        rows, target, weight = rows[counted], target[counted], weight[counted]
+    rows = _rows(rows, dataset.feature_names)
     # Each column is a unit.
     draw = decoy_model(rows, np.arange(rows.shape[1]))
     drawn = [draw(np.random.default_rng((seed, number))) for number in range(num_draws)]
-    scores = score_tables([table for table, _ in drawn])
+    scores = score_tables([table for table, _ in drawn], target, weight)
     places = np.argsort([units for _, units in drawn], axis=1)
     columns, decoys = np.split(np.take_along_axis(scores, places, axis=1), 2, axis=1)
     rates = false_discovery_rates(columns, decoys)
@@ -235,13 +257,51 @@ def _for_function(
     return dataset, target
 
 
+def _takes_weights(score: Score) -> bool:
+    """Whether a function has the keyword ``sample_weight``."""
+    try:
+        parameters = inspect.signature(score).parameters.values()
+    except (TypeError, ValueError):
+        # Some functions in C have no signature.
+        return False
+    return any(
+        parameter.kind is parameter.VAR_KEYWORD
+        or (parameter.name == "sample_weight" and parameter.kind is not parameter.POSITIONAL_ONLY)
+        for parameter in parameters
+    )
+
+
+def _checked_weights(sample_weight: ArrayLike, rows: int) -> np.ndarray:
+    """Weights ``(N,)`` of the rows, float64."""
+    values = as_array(sample_weight, "sample_weight")
+    if values.dtype.kind not in "fiub":
+        raise DataError(
+            f"sample_weight is of the type {values.dtype}; give a number of at least 0 for each row"
+        )
+    if values.shape != (rows,):
+        raise DataError(
+            f"sample_weight has shape {values.shape}; give one for each of the {rows} rows"
+        )
+    wrong = ~np.isfinite(values) | (values < 0)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise DataError(f"sample_weight[{row}] is {values[row]}; give finite numbers of at least 0")
+    if not values.any():
+        raise DataError("sample_weight is 0 for all rows; give some of them a weight above 0")
+    return values.astype(np.float64)
+
+
 def _scores_by_function(
-    score: Score, name: str, target: np.ndarray, tables: list[np.ndarray]
+    score: Score,
+    name: str,
+    tables: list[np.ndarray],
+    target: np.ndarray,
+    weight: np.ndarray | None,
 ) -> np.ndarray:
     """The checked scores ``(M, 2 D)`` of a user's function, as shares."""
-    scores = []
+    scores, options = [], {} if weight is None else {"sample_weight": weight}
     for table in tables:
-        values = np.asarray(score(table, target), np.float64)
+        values = np.asarray(score(table, target, **options), np.float64)
         if values.shape != (table.shape[1],):
             raise DataError(
                 f"{name} returned scores of the shape {values.shape}; return one for each of its "

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
@@ -95,14 +96,16 @@ def _by_forest(
 
 
 def _agreement(predictions: np.ndarray, Y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Correlation ``(K,)`` of predictions ``(K, n, C)`` and the target, the mean over C.
+    """Rank correlation ``(K,)`` of predictions ``(K, n, C)`` and the target, the mean over C.
 
-    Unlike an error, it does not depend on how strongly a model shrinks its predictions.
+    Unlike an error, it depends neither on how strongly a model shrinks its predictions nor on the
+    scale of the target, as that of probabilities.
     """
-    roots = (np.ones(len(Y)) if weights is None else np.sqrt(weights))[:, None]
-    centred = predictions - np.average(predictions, axis=1, weights=weights)[:, None]
-    target = (Y - np.average(Y, axis=0, weights=weights)) * roots
-    centred = centred * roots
-    length = np.sqrt(np.square(centred).sum(axis=1) * np.square(target).sum(axis=0))
-    products = (centred * target).sum(axis=1)
-    return (products / np.where(length > 1e-12, length, np.inf)).mean(axis=-1)
+    ranks, target = rankdata(predictions, axis=1), rankdata(Y, axis=0)
+    counts = (np.ones(len(Y)) if weights is None else weights)[:, None]
+    ranks = ranks - np.average(ranks, axis=1, weights=weights)[:, None]
+    target = target - np.average(target, axis=0, weights=weights)
+    squares = (counts * np.square(ranks)).sum(axis=1), (counts * np.square(target)).sum(axis=0)
+    length = np.sqrt(squares[0] * squares[1])
+    products = (counts * ranks * target).sum(axis=1)
+    return (products / np.where(length > 0, length, np.inf)).mean(axis=-1)

@@ -53,6 +53,9 @@ from fsjax.version import __version__
 #: decoys and halves of the rows will need.
 _CHANCE_SHARE, _SIMPLE_SHARE, _NETWORK_SHARES = 0.3, 0.5, (0.5, 0.85)
 
+#: Share of the budget that may be spent when decoys end that a requested rate needs.
+_DECOY_SHARE = 0.45
+
 #: Share of the budget for the selection without likely leaks, if there are any, and the methods of
 #: the one with them, where simple methods suffice.
 _CLEAN_SHARE, _METHODS_WITH_LEAKS = 0.75, ("random", "univariate", "l1", "forest")
@@ -237,11 +240,11 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
         contest = Contest(sample, ledger, clock)
         chance = chance_test(in_proportion(sample), ledger, clock, _CHANCE_SHARE)
         contest.run_needed()
-        contest.run_simple(_SIMPLE_SHARE)
         if request.fdr is not None:
             # The requested false discovery rate comes before more methods.
-            statistic = quick_statistic(contest, _SIMPLE_SHARE)
-            beside_decoys(contest, statistic, _SIMPLE_SHARE, MOST_SETS)
+            statistic = quick_statistic(contest, _DECOY_SHARE)
+            beside_decoys(contest, statistic, _DECOY_SHARE, MOST_SETS)
+        contest.run_simple(_SIMPLE_SHARE)
         share = _share_of_networks(contest, clock)
         contest.run_networks(share)
         contest.run_further_rounds(share)

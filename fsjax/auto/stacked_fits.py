@@ -45,7 +45,7 @@ def scores_of_tables(
         standardised.
       num_seeds: trainings per table, at least 1.
       seed: whole number from 0; of the trainings and of the validation rows.
-      sample_weight: ``(N,)`` above 0, of the rows of each table.
+      sample_weight: ``(N,)`` weights above 0 of the rows; by default all are equal.
       **options: those of :func:`fsjax.fit` except ``seeds``, ``split`` and ``task``.
 
     Returns:
@@ -78,9 +78,15 @@ def scores_of_tables(
             np.concatenate(part).astype(np.float32),
             np.concatenate([y] * len(part)),
         )
-        weights = None if sample_weight is None else np.concatenate([sample_weight] * len(part))
+        weights = None if sample_weight is None else np.tile(sample_weight, len(part))
         result = fit(
-            method, dataset, seeds=seeds, split=splits, task=task, sample_weight=weights, **options
+            method,
+            dataset,
+            seeds=seeds,
+            split=splits,
+            task=task,
+            sample_weight=weights,
+            **options,
         )
         importances.append(shares(result.scores).reshape(len(part), num_seeds, -1).mean(axis=1))
     return np.concatenate(importances)

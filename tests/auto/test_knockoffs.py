@@ -121,3 +121,85 @@ def test_data_that_cannot_be_used_is_refused():
             fsjax.false_discoveries(correlations, rows, target)
     with pytest.raises(fsjax.ConfigError, match="rate=1"):
         fsjax.false_discoveries(correlations, X, y).select(1)
+
+
+def weighted_correlations(
+    X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None
+) -> np.ndarray:
+    covariance = np.cov(X.T, y, aweights=sample_weight)
+    return np.abs(covariance[-1, :-1]) / np.sqrt(np.diag(covariance)[:-1])
+
+
+def two_tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows whose target is column 0, then as many whose target is column 1, and who is first."""
+    X = np.random.default_rng(0).normal(size=(160, 6))
+    first = np.arange(160) < 80
+    return X, (np.where(first, X[:, 0], X[:, 1]) > 0).astype(int), first
+
+
+@pytest.mark.parametrize("method", [weighted_correlations, "fisher_score", small_network()])
+def test_rows_of_weight_0_count_as_if_they_did_not_exist(method):
+    X, y, first = two_tables()
+    options = {"num_draws": 2} | ({"num_epochs": 3} if isinstance(method, fsjax.Method) else {})
+    X[-1] = np.nan
+    weighted = fsjax.false_discoveries(method, X, y, sample_weight=first, **options)
+    some = fsjax.false_discoveries(method, X[first], y[first], **options)
+    np.testing.assert_allclose(weighted.scores, some.scores, rtol=1e-5)
+    np.testing.assert_allclose(weighted.rates, some.rates)
+
+
+@pytest.mark.parametrize("method", [weighted_correlations, "fisher_score"])
+def test_rows_of_small_weight_hardly_count(method):
+    X, y, first = two_tables()
+    weight = np.where(first, 1.0, 1e-3)
+    gains = fsjax.false_discoveries(method, X, y, num_draws=3, sample_weight=weight).gains
+    equal = fsjax.false_discoveries(method, X, y, num_draws=3).gains
+    assert gains[1] < 0.2 * gains[0] and equal[1] > 0.25 * equal[0]
+
+
+def test_weights_of_rows_are_those_of_repeated_rows():
+    X, y, first = two_tables()
+    weight = np.where(first, 3, 1)
+    rows = np.repeat(np.arange(160), weight)
+    method = fsjax.methods.fisher_score()
+    options = {"task": "classification", "num_features": 1}
+    weighted = scores_of_tables(method, [X, X], y, sample_weight=weight, **options)
+    repeated = scores_of_tables(method, [X[rows]], y[rows], **options)
+    np.testing.assert_allclose(weighted, np.repeat(repeated, 2, axis=0), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.ones(3), r"shape \(3,\); give one for each of the 200 rows"),
+        (np.ones((200, 1)), r"shape \(200, 1\)"),
+        (np.r_[np.ones(199), -1.0], r"sample_weight\[199\] is -1.0"),
+        (np.r_[np.nan, np.ones(199)], r"sample_weight\[0\] is nan"),
+        (np.r_[np.inf, np.ones(199)], r"sample_weight\[0\] is inf"),
+        (np.zeros(200), "0 for all rows"),
+        (np.arange(200) < 5, "X has 5 rows; give at least 10"),
+        (["one"] * 200, "give a number of at least 0"),
+        (2.0, r"shape \(\)"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused(weight, message):
+    for method in (weighted_correlations, "fisher_score"):
+        with pytest.raises(fsjax.FsjaxError, match=message):
+            fsjax.false_discoveries(method, *linear_table(), sample_weight=weight)
+
+
+@pytest.mark.parametrize("method", [correlations, lambda X, y, /: X[0], np.add])
+def test_functions_without_weights_refuse_them(method):
+    with pytest.raises(fsjax.ConfigError, match="does not take it; add a parameter sample_weight"):
+        fsjax.false_discoveries(method, *linear_table(), sample_weight=np.ones(200))
+
+
+def test_rates_do_not_depend_on_the_order_of_the_columns():
+    X, y = linear_table()
+    X[:, 5:8] = X[:, 5:8].round()
+    order = np.random.default_rng(1).permutation(12)
+    for method in (correlations, "fisher_score"):
+        first = fsjax.false_discoveries(method, X, y, num_draws=3)
+        second = fsjax.false_discoveries(method, X[:, order], y, num_draws=3)
+        np.testing.assert_array_equal(second.rates, first.rates[order])
+        np.testing.assert_allclose(second.scores, first.scores[:, order], rtol=1e-12)
