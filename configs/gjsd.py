@@ -7,8 +7,8 @@ K = 50, and minutes for the ten seeds on 2 cores:
 
 | variant | paper | here | minutes |
 | --- | --- | --- | --- |
-| coil20 | 82.10 +- 3.72 | 83.33 +- 2.98 (4 seeds) | 4 |
-| coil20,reconstruction | 2.80e-3 | 2.78e-3 +- 0.02e-3 (4 seeds) | 4 |
+| coil20 | 82.10 +- 3.72 | 84.20 +- 2.26 (2 seeds) | 4 |
+| coil20,reconstruction | 2.80e-3 +- 0.03e-3 | 2.82e-3 +- 0.03e-3 (2 seeds) | 4 |
 """
 
 import ml_collections

@@ -7,12 +7,12 @@ of Madelon, 50 otherwise), and seconds of training for all seeds on 2 cores:
 
 | variant | paper | here | seconds |
 | --- | --- | --- | --- |
-| madelon | 83.27 +- 0.63 | 82.87 +- 1.09 (5 seeds) | 4 |
-| coil20 | 99.58 +- 0.14 | 99.10 +- 0.52 (5 seeds) | 5 |
-| isolet | 85.33 +- 1.39 | 86.24 +- 0.61 (5 seeds) | 7 |
-| pcmac | 60.51 +- 2.53 | 78.51 +- 0.76 (5 seeds) | 16 |
-| mnist | 95.27 +- 0.26 | 95.12 +- 0.20 (4 seeds) | 99 |
-| madelon, ``sensitivity_weight=0.0`` | 55.50 +- 2.45 | 58.90 +- 4.49 (10 seeds) | 6 |
+| madelon | 83.27 +- 0.63 | 82.06 +- 0.91 (3 seeds) | 4 |
+| coil20 | 99.58 +- 0.14 | 98.96 +- 0.28 (3 seeds) | 5 |
+| isolet | 85.33 +- 1.39 | 84.96 +- 0.60 (3 seeds) | 7 |
+| pcmac | 60.51 +- 2.53 | 78.10 +- 0.41 (5 seeds) | 16 |
+| mnist | 95.27 +- 0.26 | 94.66 +- 0.30 (2 seeds) | 99 |
+| madelon, ``sensitivity_weight=0.0`` | 55.50 +- 2.45 | 59.39 +- 3.40 (3 seeds) | 6 |
 """
 
 import ml_collections

@@ -43,7 +43,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
 ]
-exclude_patterns = ["tables"]
+exclude_patterns = ["tables", "README.md"]  # index.md includes the latter
 
 # Pages.
 myst_enable_extensions = ["colon_fence", "dollarmath"]

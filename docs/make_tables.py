@@ -1,12 +1,14 @@
-"""Writes the tables of methods and tasks in README.md and docs, from the registrations.
+"""Writes tables and numbers of README.md, docs and configs, from registrations and measurements.
 
     python docs/make_tables.py
 
-A test fails if a table differs from what this script would write.
+The tables of methods and tasks come from the registrations, the numbers of measurements from their
+files (``tools/documented_values.py``). A test fails if a page differs from what this would write.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from fsjax.storage.atomic_files import write_text
 from fsjax.tasks import TABLE, TASKS
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+from tools import documented_values  # noqa: E402
 
 #: The lines before and after a generated table, with its subject.
 BEGIN, END = "<!-- {}: written by docs/make_tables.py -->", "<!-- {}: end -->"
@@ -71,13 +75,19 @@ def _markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def tables() -> dict[Path, str]:
-    """Text of every page that has a generated table, with the table up to date."""
+    """Text of every page that has a generated table or number, with these up to date."""
     generated = {
         ROOT / "README.md": ("methods", readme_table()),
         ROOT / "docs" / "choosing.md": ("methods", choosing_table()),
         ROOT / "docs" / "targets.md": ("tasks", tasks_table()),
     }
-    return {page: _replaced(page.read_text(), *table) for page, table in generated.items()}
+    texts = {}
+    for page in documented_values.files():
+        text = page.read_text()
+        if page in generated:
+            text = _replaced(text, *generated[page])
+        texts[page] = documented_values.filled(page, text)
+    return texts
 
 
 def _registrations() -> list[Registration]:
@@ -96,5 +106,6 @@ def _replaced(text: str, subject: str, table: str) -> str:
 
 if __name__ == "__main__":
     for _page, _text in tables().items():
-        write_text(_page, _text)
-        print(_page.relative_to(ROOT))
+        if _text != _page.read_text():
+            write_text(_page, _text)
+            print(_page.relative_to(ROOT))

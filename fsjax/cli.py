@@ -134,7 +134,7 @@ def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
 
     # Heavy, and not needed for --help, a mistyped flag or a file that is not there.
     from fsjax.auto import Origin, select
-    from fsjax.auto.flag_inputs import read_costs, row_groups, row_order
+    from fsjax.auto.flag_inputs import read_costs, row_groups, row_order, row_weights
     from fsjax.auto.notes import Note
     from fsjax.readers.table_files import load_frame
 
@@ -146,12 +146,17 @@ def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
     if options.groups is not None:
         _check_columns("groups", [options.groups], frame)
         settings["row_groups"] = row_groups(options.groups, frame.pop(options.groups))
+    if options.weights is not None:
+        _check_columns("weights", [options.weights], frame)
+        settings["sample_weight"] = row_weights(options.weights, frame.pop(options.weights))
     if options.order is not None:
         _check_columns("order", [options.order], frame)
         order = row_order(options.order, frame.pop(options.order))
         if order.remark:
             notes.append(Note(options.order, "order", order.remark))
         frame, target = frame.iloc[order.rows], target[order.rows]
+        if "sample_weight" in settings:
+            settings["sample_weight"] = settings["sample_weight"][order.rows]
     dropped, kept = _names(options.drop, frame), _names(options.keep, frame)
     _check_columns("drop", dropped, frame)
     frame = frame.drop(columns=dropped)
@@ -311,6 +316,7 @@ def _parser() -> tuple[argparse.ArgumentParser, _Flags]:
         help="contenders, for example l1,forest,stg (default: by the shape of the table)",
     )
     add("--groups", metavar="NAME", help="column that tells which rows belong together (patient)")
+    add("--weights", metavar="NAME", help="column of weights: rows count in proportion to them")
     add("--order", metavar="NAME", help="column of times: models train on earlier rows")
     add("--drop", metavar="A,B", help="columns that may not be selected")
     add("--keep", metavar="A,B", help="columns that are selected in any case")

@@ -64,10 +64,28 @@ def test_python_blocks_run(
         exec(compile(above + block[1], str(page), "exec"), names)
 
 
-def test_tables_of_methods_are_those_of_the_registrations() -> None:
+def test_tables_and_numbers_are_those_of_their_sources() -> None:
     make_tables = runpy.run_path(str(DOCS / "make_tables.py"))
     for page, text in make_tables["tables"]().items():
         assert page.read_text() == text, f"{page.name}: run python docs/make_tables.py"
+
+
+def test_the_answers_on_which_method_to_use_agree() -> None:
+    choosing = (DOCS / "choosing.md").read_text()
+    answer = (
+        (DOCS / "faq.md").read_text().split("### Which method should I use?")[1].split("###")[0]
+    )
+    for case in (
+        r"\*\*You predict classes\*\*: begin with `(\w+)`",
+        r"have time for a network\*\*: `(\w+)`",
+        r"\*\*You have no labels\*\*: `(\w+)` or `(\w+)`",
+    ):
+        names = re.search(case, choosing)
+        assert names is not None, case
+        for name in names.groups():
+            assert f"`{name}`" in answer, f"docs/faq.md does not name {name}, as choosing.md does"
+            answer = answer.partition(f"`{name}`")[2]  # in the same order
+    assert not re.search("`[A-Z]", answer), "docs/faq.md names a method that choosing.md does not"
 
 
 def test_every_example_has_a_page() -> None:

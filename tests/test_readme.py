@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import optax
+import pytest
 from sklearn.pipeline import Pipeline
 
 import fsjax
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text()
+
+#: Addresses of the repository's files, as pages and as they are.
+FILES = "https://github.com/fsjax/fsjax/blob/main/"
+PICTURES = "https://raw.githubusercontent.com/fsjax/fsjax/main/"
 
 
 def test_python_examples_run() -> None:
@@ -34,10 +40,39 @@ def test_named_files_exist() -> None:
         assert (ROOT / path).is_file(), path
     for module in re.findall(r"python -m (experiments\.\w+)", TEXT):
         assert (ROOT / f"{module.replace('.', '/')}.py").is_file(), module
-    links = re.findall(r"\]\(([^)#:]+)\)", TEXT)
-    assert links
-    for path in links:
-        assert (ROOT / path).is_file(), path
+
+
+def test_links_and_pictures_work_outside_of_the_repository() -> None:
+    targets = re.findall(r"\]\(([^)]+)\)", TEXT)
+    assert len(targets) > 10
+    for target in targets:
+        assert target.startswith((FILES, PICTURES)), f"not an absolute address: {target}"
+        assert _file(target).is_file(), target
+    (picture,) = re.findall(r"!\[[^]]*\]\(([^)]+)\)", TEXT)
+    assert picture.startswith(PICTURES)  # the other addresses are pages about files
+
+
+def test_the_documentation_that_is_linked_reads_well_as_plain_markdown() -> None:
+    address = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    assert f"({address['Documentation']})" in TEXT
+    page = _file(address["Documentation"])
+    text = page.read_text()
+    assert not re.search(r"^\s*(:::|`{3,}\{|---$)|\{\w+\}`", text, flags=re.MULTILINE)
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
+        assert (page.parent / target).is_file(), target
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/first-steps.md"])
+def test_what_installs_today_comes_first(page: str) -> None:
+    text = (ROOT / page).read_text()
+    clone = text.index("git clone https://github.com/fsjax/fsjax")
+    assert clone < text.index("pip install -e") < text.index("pip install fsjax")
+    assert "Once a version is" in text[clone : text.index("pip install fsjax")]
+
+
+def _file(address: str) -> Path:
+    """The file of this repository at an address on GitHub."""
+    return ROOT / address.removeprefix(FILES).removeprefix(PICTURES).partition("#")[0]
 
 
 def test_every_method_is_named() -> None:

@@ -187,6 +187,7 @@ def _findings(
     decision = verdict(
         chance, honest, chance_level[:folds], problem, lambda: smallest_q_value(problem)
     )
+    compared = compare(contest, choice) if decision.better else []
     decoys, stability = _certainty(contest, choice, decision, finer)
     mean, low, high = interval(honest, problem.share)
     if np.isfinite([low, high]).all():
@@ -201,7 +202,7 @@ def _findings(
         decoys=decoys,
         stability=stability,
         chosen=_chosen(request, order, choice, decoys, decision),
-        comparisons=compare(contest, choice),
+        comparisons=compared,
         enough=rule.enough(scores, choice, folds, margin),
     )
 
@@ -357,7 +358,7 @@ def confusion_table(contest: Contest, choice: Choice, classes: Names) -> pd.Data
             if len(order) < choice.size:
                 return None
             columns = problem.design.columns_of(order)
-        train, test = parts(problem.design, problem.y, fold)
+        train, test = parts(problem.design, problem.y, fold, problem.weights)
         model, X = fitted(contest.judge, problem.task, train, test, columns)
         np.add.at(counts, (test.y, model.predict(X).astype(int)), 1)
     return pd.DataFrame(counts, index=list(classes), columns=list(classes))

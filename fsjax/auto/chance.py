@@ -45,7 +45,7 @@ LEVEL, UNDECIDED = 0.01, 0.05
 FOLDS_LEVEL = 0.005
 
 #: Most rows that take part.
-_ROWS: Final = 1000
+ROWS: Final = 1000
 
 #: Permutations of a chunk, those of the first chunk, and most numbers in one matrix product.
 _CHUNK, _FIRST, _NUMBERS = 100, 49, 4_000_000
@@ -174,7 +174,7 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
     Args:
       share: of the budget; the first permutations, which a verdict needs, may take more.
     """
-    rows = some_rows(problem, _ROWS)
+    rows = some_rows(problem, ROWS)
     y, folds = problem.y[rows], _folds(problem, rows)
     groups = None if problem.row_groups is None else problem.row_groups[rows]
     orders = permutations(y, DRAWS, problem.seed, groups, problem.ordered)
@@ -203,7 +203,15 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
         seconds = piece["seconds"]
     if len(statistics) < 2:
         return Chance(0, 0)
-    scores = np.array(statistics)
+    return largest_score(np.array(statistics))
+
+
+def largest_score(scores: np.ndarray) -> Chance:
+    """How often the largest score, in units of its spread, is as large as that of the target.
+
+    Args:
+      scores: ``(1 + P, M)`` of the predictors, for the target and for each permutation.
+    """
     deviation = scores.std(axis=0)
     largest = ((scores - scores.mean(axis=0)) / np.where(deviation > 0, deviation, np.inf)).max(1)
     # Equal statistics may differ in their last bits.

@@ -89,6 +89,9 @@ def paired_difference(contest: Contest, choice: Choice, name: str) -> Difference
     know the rows that are scored: the choice is the best of many, and the procedure less stable.
     """
     problem = contest.problem
+    if problem.weights is not None:
+        # The scores of rows have no weights.
+        return None
     clusters, unit = dependent_rows(problem)
     same = dict.fromkeys(_folds(problem), (choice.method, choice.size))
     both = [row_gains(contest, chosen, name) for chosen in (same, nested_choices(contest))]

@@ -11,7 +11,7 @@ import numpy as np
 
 from fsjax.auto import network_contenders
 from fsjax.auto.budget import Clock, Pace, rounded
-from fsjax.auto.folds import parts
+from fsjax.auto.folds import Fold, parts
 from fsjax.auto.judge import Judged, judged
 from fsjax.auto.method_names import title
 from fsjax.auto.problem import Problem, with_kept
@@ -190,13 +190,7 @@ class Contest:
     def chance_level(self) -> np.ndarray:
         """``(F,)`` scores without any column, by fold."""
         problem = self.problem
-        return np.array(
-            [
-                problem.metric.chance(problem.y[fold.train], problem.y[fold.test])
-                for folds in problem.rounds
-                for fold in folds
-            ]
-        )
+        return np.array([chance_score(problem, fold) for folds in problem.rounds for fold in folds])
 
     def seconds_of(self, name: str) -> float:
         """Seconds that a method takes to rank the training rows of a fold, as measured."""
@@ -416,7 +410,7 @@ class Contest:
                 self._prepared.pop(next(iter(self._prepared)))
             number, place = fold
             rows = self.problem.rounds[number][place]
-            self._prepared[fold] = parts(design, self.problem.y, rows)
+            self._prepared[fold] = parts(design, self.problem.y, rows, self.problem.weights)
         return self._prepared[fold]
 
     def _expected(self, name: str, folds: int = 1) -> float:
@@ -477,6 +471,13 @@ class Contest:
             kept.update(self.members())
         # NEEDED ones stay for comparison; they cost little.
         return [name for name in (ALL, *self.problem.methods) if name in kept or name in NEEDED]
+
+
+def chance_score(problem: Problem, fold: Fold) -> float:
+    """The score without any column in a fold."""
+    weights = problem.weights
+    of_rows = () if weights is None else (weights[fold.train], weights[fold.test])
+    return problem.metric.chance(problem.y[fold.train], problem.y[fold.test], *of_rows)
 
 
 def of_library(name: str) -> bool:

@@ -103,8 +103,8 @@ def mean_difference(folds: Sequence[FoldGains], clusters: np.ndarray, unit: str)
 
     A cross-validated score varies as the mean of its rows (Bayle et al. 2020), or of clusters of
     dependent rows. By how much the means of folds vary beyond that is the variance between training
-    sets. The interval is Student's; where a few rows make the difference, its degrees of freedom are
-    few (Satterthwaite).
+    sets. The interval is Student's; where a few rows make the difference, its degrees of freedom
+    are few (Satterthwaite).
 
     Args:
       folds: of one or several rounds of cross-validation.
@@ -133,7 +133,7 @@ def mean_difference(folds: Sequence[FoldGains], clusters: np.ndarray, unit: str)
 
 
 def _freedom(values: np.ndarray, clusters: np.ndarray) -> float:
-    """Degrees of freedom of a sum of ``(n,)`` values: the clusters, had all the same share in it."""
+    """Degrees of freedom of a sum of ``(n,)`` values: the clusters, if all have the same share."""
     _, numbers = np.unique(clusters, return_inverse=True)
     sums = np.bincount(numbers, weights=values)
     fourth = np.power(sums, 4).sum()
@@ -159,7 +159,8 @@ def _variance_of_mean(values: np.ndarray, clusters: np.ndarray) -> tuple[float, 
 def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:
     """One-sided p-value of the hypothesis that a cross-validated score is not above chance.
 
-    A t test with the error of :func:`corrected_error`.
+    A t test with the error of :func:`corrected_error`. Equal gains on all F folds have no spread to
+    test with; a sign test of the folds gives ``2 ** -F``.
 
     Args:
       scores: ``(F,)`` of folds; NaN where one did not run.
@@ -170,8 +171,8 @@ def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:
     if len(gain) < 2 or not gain.any():
         return 1.0
     error = corrected_error(gain, share)
-    if error == 0:
-        return 0.0 if gain.mean() > 0 else 1.0
+    if error <= _SAME * np.abs(gain).max():
+        return float(0.5 ** len(gain)) if gain.mean() > 0 else 1.0
     return float(stats.t.sf(gain.mean() / error, len(gain) - 1))
 
 

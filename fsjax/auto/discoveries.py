@@ -137,7 +137,7 @@ def network_scores(
     epochs = max(_FEWEST_EPOCHS, min(_EPOCHS, _EPOCHS * _ROWS // len(part.y)))
     scores = scores_of_tables(
         pair_network(),
-        [standardise(columns)[0] for columns, _ in drawn],
+        [standardise(columns, weights=part.weights)[0] for columns, _ in drawn],
         part.y,
         task,
         seed=seed,
@@ -145,6 +145,7 @@ def network_scores(
         num_epochs=epochs,
         min_steps_per_epoch=30,
         scaling="none",
+        sample_weight=part.weights,
     )
     units = [
         rank_units(row, groups, (1,)).scores for row, (_, groups) in zip(scores, drawn, strict=True)
@@ -174,8 +175,9 @@ def simple_scores(
       ``(1, G)`` of the units and ``(1, G)`` of their decoys; 0 where the selector gave none.
     """
     columns, groups = drawn_decoys(draw, seed, number)
-    (rows,) = standardise(columns)
-    scores = SIMPLE[name](Part(rows, part.y), task, seed + number, effort)
+    (rows,) = standardise(columns, weights=part.weights)
+    decoy_part = Part(rows, part.y, weights=part.weights)
+    scores = SIMPLE[name](decoy_part, task, seed + number, effort)
     units = rank_units(scores, groups, (1,)).scores
     units = np.where(np.isfinite(units), units, 0.0)[None]
     return units[:, :num_units], units[:, num_units:]

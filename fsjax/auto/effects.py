@@ -22,6 +22,7 @@ from fsjax.auto.leaks import alike
 from fsjax.auto.rankers import targets
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.univariate_tests import (
+    LEAST_GROUPS,
     ColumnTests,
     column_tests,
     unit_p_values,
@@ -93,7 +94,8 @@ def effects(
       names: of the classes, or of several outputs; by default their numbers.
       selected: number of first units that have partial dependence curves, from a forest that sees
         these units only; at most :data:`WITH_CURVE`.
-      row_groups: ``(N,)`` numbers of groups of dependent rows, by which units are tested.
+      row_groups: ``(N,)`` numbers of groups of dependent rows, by which units are tested; with
+        fewer than 8 groups there are no p- and q-values.
       ordered: whether rows are in order of time: the dependence of neighbouring rows is not known,
         so that there are no p- and q-values.
 
@@ -158,7 +160,7 @@ class UnitTests(NamedTuple):
     Attributes:
       part: the tested rows.
       tests: of the columns.
-      p_values, q_values: ``(G,)`` of the units; NaN for rows in order of time.
+      p_values, q_values: ``(G,)`` of the units; NaN for rows in order of time, and for few groups.
     """
 
     part: Part
@@ -180,7 +182,7 @@ def unit_tests(
     part = all_rows(design, y, rows)
     groups = None if row_groups is None else row_groups[rows]
     tests = column_tests(part.X, part.y, task, groups)
-    if ordered:
+    if ordered or (groups is not None and len(np.unique(groups)) < LEAST_GROUPS):
         unknown = np.full(design.num_units, np.nan)
         return UnitTests(part, tests, unknown, unknown)
     p_values = unit_p_values(tests.p_values, design.groups)

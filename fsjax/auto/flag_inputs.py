@@ -1,4 +1,4 @@
-"""What the flags ``--order``, ``--groups`` and ``--costs`` of ``fsjax select`` name."""
+"""What flags of ``fsjax select`` name: ``--order``, ``--groups``, ``--weights``, ``--costs``."""
 
 from __future__ import annotations
 
@@ -63,6 +63,27 @@ def row_groups(name: str, column: pd.Series) -> np.ndarray:
     """
     _check_complete(name, column, "groups", "rows without a label would become one group")
     return pd.factorize(column)[0]
+
+
+def row_weights(name: str, column: pd.Series) -> np.ndarray:
+    """``(N,)`` the weight of each row.
+
+    Args:
+      column: ``(N,)`` numbers, at least 0.
+
+    Raises:
+      DataError: for rows without a weight, and for values that are not numbers of at least 0.
+    """
+    _check_complete(name, column, "weights", "its weight is unknown")
+    numbers = column if holds_numbers(column) else None
+    if numbers is None and (read := read_numbers(column.astype(str).str.strip())) is not None:
+        numbers = read.values
+    if numbers is None:
+        raise DataError(
+            f"weights: column {name!r} holds no numbers (such as {column.iloc[0]!r}); name a "
+            "column of numbers of at least 0"
+        )
+    return numbers.to_numpy(np.float64)
 
 
 def read_costs(path: str | Path) -> dict[str, float]:

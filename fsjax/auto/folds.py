@@ -226,26 +226,42 @@ def _draw(
     return whole_groups
 
 
-def parts(design: Design, y: np.ndarray, fold: Fold) -> tuple[Part, Part]:
-    """The training and the test rows of a fold."""
+def parts(
+    design: Design, y: np.ndarray, fold: Fold, weights: np.ndarray | None = None
+) -> tuple[Part, Part]:
+    """The training and the test rows of a fold, with their weights ``(N,)`` if there are any."""
     train, test = design.X[fold.train], design.X[fold.test]
     if design.impute is not None and has_missing(design.X):
-        fill = _centres(train, design.impute)
+        fill = _centres(train, design.impute, None if weights is None else weights[fold.train])
         train, test = np.where(np.isnan(train), fill, train), np.where(np.isnan(test), fill, test)
-    X_train, X_test = standardise(train, test)
-    return Part(X_train, y[fold.train], train), Part(X_test, y[fold.test], test)
+    of_train, of_test = (None if weights is None else weights[rows] for rows in fold)
+    X_train, X_test = standardise(train, test, weights=of_train)
+    return (
+        Part(X_train, y[fold.train], train, of_train),
+        Part(X_test, y[fold.test], test, of_test),
+    )
 
 
-def all_rows(design: Design, y: np.ndarray, rows: np.ndarray | None = None) -> Part:
+def all_rows(
+    design: Design,
+    y: np.ndarray,
+    rows: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+) -> Part:
     """Some rows, or all of them, imputed and standardised by their own statistics."""
     rows = np.arange(len(y)) if rows is None else rows
-    return parts(design, y, Fold(rows, rows[:0]))[0]
+    return parts(design, y, Fold(rows, rows[:0]), weights)[0]
 
 
-def _centres(rows: np.ndarray, rule: str) -> np.ndarray:
+def _centres(rows: np.ndarray, rule: str, weights: np.ndarray | None) -> np.ndarray:
     """Means or medians ``(D,)``; 0 for a column without any value in these rows."""
     known = ~np.isnan(rows)
     filled = np.where(known.any(axis=0), rows, 0.0)
+    if weights is not None and rule == "mean":
+        return np.nansum(filled.T * weights, axis=1) / (~np.isnan(filled)).T.dot(weights)
+    if weights is not None:
+        of_cells = np.broadcast_to(weights[:, None], filled.shape)
+        return np.nanquantile(filled, 0.5, axis=0, method="inverted_cdf", weights=of_cells)
     return np.nanmean(filled, axis=0) if rule == "mean" else np.nanmedian(filled, axis=0)
 
 

@@ -33,11 +33,15 @@ from sklearn.svm import SVC, SVR
 
 from fsjax.auto.judge_checks import check_predictions, named_failures
 from fsjax.auto.rankers.parts import Part, standardise
+from fsjax.auto.row_weights import fit_weighted
 from fsjax.auto.scoring import Metric
 from fsjax.errors import ConfigError, check_choice
 from fsjax.evaluation import CoxRegression
 from fsjax.tables.base import as_table
 from fsjax.tables.columns import FEW, Columns, densify, is_sparse, limits, scaled
+
+#: Scores that differ by less than this share of them are equal.
+_SAME: Final = 1e-9
 
 #: Penalties among which the ridge regression chooses, for standardised columns.
 _PENALTIES: Final = np.logspace(-2, 4, 13)
@@ -197,7 +201,9 @@ def choose_judge(
         score = float(np.nanmean(scores)) if complete else float("nan")
         tried.append(Tried(judge.name, judge.words, score, seconds))
     scored = [np.nan_to_num(trial.score, nan=-np.inf) for trial in tried]
-    return candidates[int(np.argmax(scored))], tuple(tried)
+    # Of equal scores, up to rounding errors, the fastest judge's counts.
+    best = np.isclose(scored, max(scored), rtol=_SAME, atol=0.0)
+    return candidates[int(np.argmax(best))], tuple(tried)
 
 
 def judged(
@@ -209,7 +215,7 @@ def judged(
     with warnings.catch_warnings(), named_failures(name, f"score by {metric.name!r}"):
         warnings.simplefilter("ignore", UserWarning)
         rows = None if metric.rows is None else metric.rows(model, X, test.y)
-        return Judged(float(metric.score(model, X, test.y)), rows)
+        return Judged(float(metric.score(model, X, test.y, test.weights)), rows)
 
 
 def fitted(
@@ -220,29 +226,32 @@ def fitted(
     A few columns of sparse rows are made dense. More columns are divided by their largest value and
     get a linear model, as scikit-learn advises.
     """
-    X, X_test = _seen(train.X, test.X, columns)
-    part = Part(X, train.y)
+    X, X_test = _seen(train, test, columns)
+    part = Part(X, train.y, weights=train.weights)
     most = judge.most_rows
     if as_table(X).sparse:
         judge = judges_of(task)[0]
         most = _SPARSE_ROWS.get(task, np.inf)
     if len(part.y) > most:
         rows = np.random.default_rng(0).permutation(len(part.y))[: int(most)]
-        part = Part(part.X[rows], part.y[rows])
+        kept = None if part.weights is None else part.weights[rows]
+        part = Part(part.X[rows], part.y[rows], weights=kept)
     model = judge.build(part)
     with warnings.catch_warnings(), named_failures(judge.name if judge.users else None, "fit"):
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(part.X, part.y)
+        fit_weighted(model, part.X, part.y, part.weights)
     if judge.users:
         check_predictions(judge.name, model, X_test, part.y, task)
     return model, X_test
 
 
-def _seen(X: Columns, X_test: Columns, columns: np.ndarray) -> tuple[Columns, ...]:
+def _seen(train: Part, test: Part, columns: np.ndarray) -> tuple[Columns, ...]:
+    X, X_test = train.X, test.X
     if isinstance(X, np.ndarray):
         return X[:, columns], X_test[:, columns]
     if len(columns) <= FEW:
-        return standardise(densify(X[:, columns]), densify(X_test[:, columns]))
+        dense = densify(X[:, columns]), densify(X_test[:, columns])
+        return standardise(*dense, weights=train.weights)
     rows = (X[:, columns], X_test[:, columns]) if len(columns) < X.shape[1] else (X, X_test)
     # Deviations would make rare columns large; rows of length 1 on average suit linear models.
     low, high = limits(rows[0])
@@ -323,8 +332,10 @@ class _EachLabel(ClassifierMixin, BaseEstimator):
     def __init__(self, build: Callable[[Part], Any]) -> None:
         self.build = build
 
-    def fit(self, X: Columns, y: np.ndarray) -> Self:
-        self.models_ = [self._model(Part(X, label)).fit(X, label) for label in y.T]
+    def fit(self, X: Columns, y: np.ndarray, sample_weight: np.ndarray | None = None) -> Self:
+        self.models_ = [
+            fit_weighted(self._model(Part(X, label)), X, label, sample_weight) for label in y.T
+        ]
         return self
 
     def _model(self, part: Part) -> Any:

@@ -38,12 +38,14 @@ class _Rows(NamedTuple):
     Attributes:
       X: ``(n, kept)`` float32.
       y: ``(n,)`` or ``(n, C)``.
+      weights: ``(n,)``, or None if all rows count alike.
       kept: column numbers in the table, ascending.
       others: the rest of the columns, the best by F first.
     """
 
     X: np.ndarray
     y: np.ndarray
+    weights: np.ndarray | None
     kept: np.ndarray
     others: np.ndarray
 
@@ -100,6 +102,7 @@ def rank_folds(
         scaling="standard" if facts.scaling in _BY_COLUMN else "none",
         # Methods that can select any number are asked for one: the ranking has all columns.
         num_features=None if "num_features" in facts.parameters else 1,
+        sample_weight=_joined([fold.weights for fold in folds]),
         **fit_options(facts, training, length, trained_task),
     )
     if training is not None and training.importance is not None:
@@ -128,7 +131,8 @@ def _folds_of(
         rows = stratified_rows(part.y, task, length, seed + number)
         kept, others = screened_columns(part, task, seed + number)
         X = _scaled(part, facts.scaling, rows, kept)
-        folds.append(_Rows(X, part.y[rows], kept, others))
+        weights = None if part.weights is None else part.weights[rows]
+        folds.append(_Rows(X, part.y[rows], weights, kept, others))
     return folds
 
 
@@ -180,6 +184,11 @@ def _scaled(part: Part, scaling: str, rows: np.ndarray, kept: np.ndarray) -> np.
     scaler = fit_scaler(scaling, part.raw)
     shift, scale = (np.broadcast_to(values, part.X.shape[1:])[kept] for values in scaler)
     return apply(Scaler(shift, scale), densify(part.raw[rows][:, kept]))
+
+
+def _joined(weights: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    known = [part for part in weights if part is not None]
+    return np.concatenate(known) if known else None
 
 
 def _target(y: np.ndarray, task: str, trained_task: str) -> np.ndarray:

@@ -40,6 +40,7 @@ LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
         "rare": "remark",
         "rows": "remark",
         "time": "remark",
+        "weights": "remark",
     }
 )
 

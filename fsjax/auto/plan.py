@@ -61,7 +61,7 @@ def _make(problem: Problem, user_judge: Judge | None, clock: Clock) -> dict[str,
     folds = trial.rounds[0][-_TRIAL_FOLDS[len(trial.y) >= _FEW] :]
     splits = []
     for fold in folds:
-        train, test = parts(trial.design, trial.y, fold)
+        train, test = parts(trial.design, trial.y, fold, trial.weights)
         scores = SIMPLE["univariate"](train, problem.task, problem.seed, 1.0)
         columns = np.sort(np.argsort(-scores, kind="stable")[:_TRIAL_COLUMNS])
         splits.append((train, test, columns))

@@ -46,6 +46,7 @@ class Problem:
       ordered: whether the rows are in order of time.
       keep: units that are always selected.
       costs: ``(G,)`` of the units, or ``None`` if all cost the same.
+      weights: ``(N,)`` above 0 of the rows, 1 on average, or ``None`` if all count alike.
     """
 
     design: Design
@@ -62,6 +63,7 @@ class Problem:
     ordered: bool = False
     keep: tuple[int, ...] = ()
     costs: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
     @property
     def folds(self) -> int:
@@ -120,13 +122,35 @@ def with_kept(ranking: Ranking, problem: Problem) -> Ranking:
 def on_rows(problem: Problem, rows: np.ndarray) -> Problem:
     """The problem on some of its rows, with new folds of these rows."""
     y, design = problem.y, problem.design
-    groups = problem.row_groups
+    groups, weights = problem.row_groups, problem.weights
     if len(rows) < len(y):
         y = y[rows]
         design = dataclasses.replace(design, X=design.X[rows])
         groups = None if groups is None else groups[rows]
+        weights = None if weights is None else weights[rows]
     rounds = rounds_of(y, problem.task, problem.seed, groups, problem.ordered)
-    return problem.replace(y=y, design=design, row_groups=groups, rounds=rounds)
+    return problem.replace(y=y, design=design, row_groups=groups, weights=weights, rounds=rounds)
+
+
+def in_proportion(problem: Problem) -> Problem:
+    """The problem with rows repeated or left out in proportion to their weights, now all equal.
+
+    Systematic sampling: a row occurs as often as its weight says, up to rounding at random. Copies
+    of a row are a group.
+    """
+    weights, count = problem.weights, len(problem.y)
+    if weights is None:
+        return problem
+    ends = np.cumsum(weights) * (count / weights.sum())
+    marks = np.arange(count) + np.random.default_rng((problem.seed, 41)).random()
+    rows = np.minimum(np.searchsorted(ends, marks), count - 1)
+    groups = np.arange(count) if problem.row_groups is None else problem.row_groups
+    return problem.replace(
+        y=problem.y[rows],
+        design=dataclasses.replace(problem.design, X=problem.design.X[rows]),
+        row_groups=None if problem.ordered else groups[rows],
+        weights=None,
+    )
 
 
 def some_rows(problem: Problem, most: int) -> np.ndarray:

@@ -37,7 +37,7 @@ _FEW, _FEW_OF_SET = 0.1, 5
 _LARGE, _TOO_LARGE = 0.05, 0.34
 
 #: Share of rows from which a note on them is a warning.
-_MENTIONED = 0.01
+_MENTIONED = 0.05
 
 #: Most units whose values are compared.
 _COUNTED = 300

@@ -20,6 +20,9 @@ from fsjax.auto.differences import corrected_error
 #: Share of the margin that is always given up for fewer columns.
 _NOTHING = 0.25
 
+#: Scores that differ by less than this share of them are equal.
+_SAME = 1e-9
+
 #: Name of the merged rankings of the simple methods among the methods.
 CONSENSUS = "consensus"
 
@@ -84,7 +87,7 @@ def choose(
       costs: of each method and number of columns, to be minimised instead of the number.
       margin: largest difference from the best score that is given up for fewer columns.
     """
-    means = levelled_means(scores)
+    means = _without_last_bits(levelled_means(scores))
     allowed = [key for key in means if key[0] != "random"] or list(means)
     top = max(allowed, key=lambda key: (means[key], -key[1]))
     cost = {key: float(key[1]) if costs is None else costs[key] for key in means}
@@ -106,6 +109,12 @@ def choose(
     )
 
 
+def _without_last_bits(means: Mapping[Key, float]) -> dict[Key, float]:
+    """Mean scores where those are equal that differ by rounding errors only."""
+    unit = _SAME * max(map(abs, means.values())) or 1.0
+    return {key: round(mean / unit) * unit for key, mean in means.items()}
+
+
 def not_worse(scores: Scores, key: Key, top: Key, folds: int, margin: float = np.inf) -> bool:
     """Whether ``key`` is within one standard error of ``top``, over the same folds."""
     behind = scores[top] - scores[key]
@@ -113,7 +122,8 @@ def not_worse(scores: Scores, key: Key, top: Key, folds: int, margin: float = np
     reach = min(paired_error(known, folds), margin)
     if np.isfinite(margin):
         reach = max(reach, _NOTHING * margin)
-    return len(known) > 0 and float(known.mean()) <= reach + 1e-12
+    reach += _SAME * float(np.nanmax(np.abs(scores[top]), initial=0.0))
+    return len(known) > 0 and float(known.mean()) <= reach
 
 
 def paired_error(differences: np.ndarray, folds: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -24,8 +25,15 @@ _RARE: Final = 0.1
 RANKED: Final = "rank_r2"
 _EXTREME, _HUNDREDTH = 0.5, 0.01
 
-#: From a fitted model, test columns and test targets to a score, larger is better, or NaN.
-Scorer = Callable[[Any, Any, np.ndarray], float]
+#: From a fitted model, test columns, test targets and optionally weights of the test rows to a
+#: score, larger is better, or NaN.
+Scorer = Callable[..., float]
+
+#: From training and test targets, and optionally weights of both, to the score without any column.
+Chance = Callable[..., float]
+
+#: Weights of rows, None if all count alike.
+_Weights = np.ndarray | None
 
 
 class Metric(NamedTuple):
@@ -37,7 +45,7 @@ class Metric(NamedTuple):
       short: name in sentences.
       digits: shown digits after the decimal point.
       score: larger is better; in percent if the label says so.
-      chance: from training and test targets to the score without any column.
+      chance: the score without any column.
       bounds: smallest and largest possible score.
       rows: like ``score``, but the scores ``(n,)`` of single rows, whose mean it is; ``None`` if
         there are none.
@@ -48,7 +56,7 @@ class Metric(NamedTuple):
     short: str
     digits: int
     score: Scorer
-    chance: Callable[[np.ndarray, np.ndarray], float]
+    chance: Chance
     bounds: tuple[float, float] = (-np.inf, np.inf)
     rows: Callable[[Any, Any, np.ndarray], np.ndarray] | None = None
 
@@ -83,43 +91,78 @@ class Metric(NamedTuple):
         )
 
 
-def _accuracy(model: Any, X: Any, y: np.ndarray) -> float:
-    return 100.0 * float(np.mean(model.predict(X) == y))
+def _accuracy(model: Any, X: Any, y: np.ndarray, weights: _Weights = None) -> float:
+    return _percent(model.predict(X) == y, weights)
 
 
-def _majority(train: np.ndarray, test: np.ndarray) -> float:
-    return 100.0 * float(np.mean(test == np.bincount(train).argmax()))
+def _majority(
+    train: np.ndarray, test: np.ndarray, of_train: _Weights = None, of_test: _Weights = None
+) -> float:
+    return _percent(test == np.bincount(train, of_train).argmax(), of_test)
 
 
-def _auc(model: Any, X: Any, y: np.ndarray) -> float:
-    return float("nan") if np.unique(y).size < 2 else float(get_scorer("roc_auc")(model, X, y))
+def _auc(model: Any, X: Any, y: np.ndarray, weights: _Weights = None) -> float:
+    if np.unique(y).size < 2:
+        return float("nan")
+    return float(get_scorer("roc_auc")(model, X, y, **_passed(weights)))
 
 
-def _commonest(train: np.ndarray, test: np.ndarray) -> float:
-    return 100.0 * float(np.mean(test == (train.mean(axis=0) > 0.5)))
+def _commonest(
+    train: np.ndarray, test: np.ndarray, of_train: _Weights = None, of_test: _Weights = None
+) -> float:
+    return _percent(test == (weighted_mean(train, of_train) > 0.5), of_test)
 
 
-def _r2(model: Any, X: Any, y: np.ndarray) -> float:
+def _r2(model: Any, X: Any, y: np.ndarray, weights: _Weights = None) -> float:
     # One row has no variance to explain.
-    return float("nan") if len(y) < 2 else float(r2_score(y, model.predict(X)))
+    if len(y) < 2:
+        return float("nan")
+    return float(r2_score(y, model.predict(X), sample_weight=weights))
 
 
-def _r2_of_mean(train: np.ndarray, test: np.ndarray) -> float:
-    return float("nan") if len(test) < 2 else float(r2_score(test, _mean(train, test)))
+def _r2_of_mean(
+    train: np.ndarray, test: np.ndarray, of_train: _Weights = None, of_test: _Weights = None
+) -> float:
+    if len(test) < 2:
+        return float("nan")
+    return float(r2_score(test, _mean(train, test, of_train), sample_weight=of_test))
 
 
-def _d2(model: Any, X: Any, y: np.ndarray) -> float:
-    return d2_poisson(y, model.predict(X))
+def _d2(model: Any, X: Any, y: np.ndarray, weights: _Weights = None) -> float:
+    return d2_poisson(y, model.predict(X), weights)
 
 
-def _concordance(model: Any, X: Any, y: np.ndarray) -> float:
+def _d2_of_mean(
+    train: np.ndarray, test: np.ndarray, of_train: _Weights = None, of_test: _Weights = None
+) -> float:
+    return d2_poisson(test, _mean(train, test, of_train), of_test)
+
+
+def _concordance(model: Any, X: Any, y: np.ndarray, weights: _Weights = None) -> float:
     if not y[:, 1].any():
         return float("nan")
-    return concordance_index(y[:, 0], y[:, 1], model.predict(X))
+    return concordance_index(y[:, 0], y[:, 1], model.predict(X), weights)
 
 
-def _mean(train: np.ndarray, test: np.ndarray) -> np.ndarray:
-    return np.broadcast_to(train.mean(axis=0), test.shape)
+def _half(*targets_and_weights: Any) -> float:
+    return 0.5
+
+
+def _mean(train: np.ndarray, test: np.ndarray, weights: _Weights) -> np.ndarray:
+    return np.broadcast_to(weighted_mean(train, weights), test.shape)
+
+
+def _percent(right: np.ndarray, weights: _Weights) -> float:
+    return 100.0 * float(np.mean(weighted_mean(right, weights)))
+
+
+def weighted_mean(values: np.ndarray, weights: _Weights) -> np.ndarray:
+    """Mean over the rows ``(N, ...)``."""
+    return values.mean(axis=0) if weights is None else np.average(values, axis=0, weights=weights)
+
+
+def _passed(weights: _Weights) -> dict[str, np.ndarray]:
+    return {} if weights is None else {"sample_weight": weights}
 
 
 METRICS: Final = {
@@ -127,18 +170,17 @@ METRICS: Final = {
     for metric in (
         Metric("accuracy", "accuracy in percent", "accuracy", 1, _accuracy, _majority,
                (0.0, 100.0), row_scores.accuracy_of_rows),
-        Metric("auc", "area under the ROC curve", "AUC", 3, _auc, lambda train, test: 0.5,
+        Metric("auc", "area under the ROC curve", "AUC", 3, _auc, _half,
                (0.0, 1.0), row_scores.auc_of_rows),
         Metric("label_accuracy", "accuracy of labels in percent", "accuracy of labels", 1,
                _accuracy, _commonest, (0.0, 100.0), row_scores.accuracy_of_rows),
         Metric("r2", "R2", "R2", 3, _r2, _r2_of_mean, (-np.inf, 1.0), row_scores.r2_of_rows),
         Metric(RANKED, "R2 of the ranks (as normal scores)", "R2 of the ranks", 3, _r2, _r2_of_mean,
                (-np.inf, 1.0), row_scores.r2_of_rows),
-        Metric("d2", "D2 (Poisson)", "D2", 3, _d2,
-               lambda train, test: d2_poisson(test, _mean(train, test)), (-np.inf, 1.0),
+        Metric("d2", "D2 (Poisson)", "D2", 3, _d2, _d2_of_mean, (-np.inf, 1.0),
                row_scores.d2_of_rows),
         Metric("concordance_index", "concordance index", "concordance index", 3, _concordance,
-               lambda train, test: 0.5, (0.0, 1.0), row_scores.concordance_of_rows),
+               _half, (0.0, 1.0), row_scores.concordance_of_rows),
     )
 }  # fmt: skip
 
@@ -193,6 +235,22 @@ def choose_metric(name: str | None, task: str, y: np.ndarray) -> Metric:
     return _of_scorer(name, task)
 
 
+def check_weighs_rows(metric: Metric) -> None:
+    """Checks that a metric takes weights of rows.
+
+    Raises:
+      ConfigError: for a scorer of scikit-learn that does not.
+    """
+    if metric.name in METRICS:
+        return
+    function = getattr(get_scorer(metric.name), "_score_func", None)
+    if function is None or "sample_weight" not in inspect.signature(function).parameters:
+        raise ConfigError(
+            f"metric={metric.name!r} does not take sample_weight; choose another metric, or omit "
+            "sample_weight"
+        )
+
+
 def extreme_share(y: np.ndarray) -> float:
     """Share of the variance of ``(N,)`` numbers that the hundredth of them farthest out carries.
 
@@ -213,18 +271,20 @@ def normal_scores(y: np.ndarray) -> np.ndarray:
 def _of_scorer(name: str, task: str) -> Metric:
     scorer = get_scorer(name)
 
-    def chance(train: np.ndarray, test: np.ndarray) -> float:
+    def chance(
+        train: np.ndarray, test: np.ndarray, of_train: _Weights = None, of_test: _Weights = None
+    ) -> float:
         kind = DummyClassifier() if task in ("classification", "multilabel") else DummyRegressor()
         nothing = np.zeros((len(train), 1))
         try:
-            model = kind.fit(nothing, train)
-            return float(scorer(model, np.zeros((len(test), 1)), test))
+            model = kind.fit(nothing, train, of_train)
+            return float(scorer(model, np.zeros((len(test), 1)), test, **_passed(of_test)))
         except ValueError:
             return float("nan")
 
-    def score(model: Any, X: Any, y: np.ndarray) -> float:
+    def score(model: Any, X: Any, y: np.ndarray, weights: _Weights = None) -> float:
         try:
-            return float(scorer(model, X, y))
+            return float(scorer(model, X, y, **_passed(weights)))
         except AttributeError as error:
             raise ConfigError(
                 f"metric={name!r} does not work with this judge ({error}); choose another metric, "

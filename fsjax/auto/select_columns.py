@@ -28,10 +28,11 @@ from fsjax.auto.near_leaks import leak_notes
 from fsjax.auto.network_contenders import contenders, fits_task
 from fsjax.auto.notes import Note
 from fsjax.auto.plan import plan
-from fsjax.auto.problem import Problem, on_rows, some_rows
+from fsjax.auto.problem import Problem, in_proportion, on_rows, some_rows
 from fsjax.auto.progress_file import Ledger, Section
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.repeated_rows import repeated_rows
+from fsjax.auto.row_weights import check_weighted, weighted_rows_of
 from fsjax.auto.rule import CONSENSUS
 from fsjax.auto.scoring import RANKED, choose_metric, extreme_share, normal_scores
 from fsjax.auto.selection import Selection
@@ -76,6 +77,7 @@ class _Settings(NamedTuple):
     row_groups: Any
     ordered: bool
     seed: int
+    sample_weight: Any = None
 
 
 def select(
@@ -93,6 +95,7 @@ def select(
     drop: Sequence[Hashable] = (),
     costs: Mapping[Hashable, float] | None = None,
     row_groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     ordered: bool = False,
     seed: int = 0,
     workdir: str | Path | None = None,
@@ -137,6 +140,11 @@ def select(
       costs: a number above 0 for each column by name, by default 1: selects the cheapest columns
         that are not worse than the best, instead of the fewest.
       row_groups: ``(N,)`` labels of rows that stay on one side of each split, such as patients.
+      sample_weight: ``(N,)`` weights of the rows, at least 0: in rankings, models, scores and
+        imputation, rows count in proportion to them, and rows of weight 0 are left out. Only
+        their ratios matter: the number of rows stays N. The permutation test repeats rows in
+        proportion, up to rounding. P-values, effects and correlations of single columns and the
+        models of decoys count all rows alike. Not for survival.
       ordered: whether the rows are in order of time, so that models train on earlier rows.
       seed: of folds, draws and trainings, at least 0.
       workdir: folder for ``progress.jsonl`` and the report; the same call resumes from there.
@@ -157,11 +165,13 @@ def select(
         raise ConfigError(f"fdr={fdr!r}; choose a number between 0 and 1, such as 0.1")
     settings = _Settings(
         task, metric, impute, methods, keep, drop, costs, row_groups, ordered,
-        check_whole("seed", seed, least=0, most=MOST_SEED),
+        check_whole("seed", seed, least=0, most=MOST_SEED), sample_weight,
     )  # fmt: skip
     with text_errors():
         problem, classes, notes = _problem(X, y, settings)
     chosen_judge = requested_judge(judge, problem.task)
+    if problem.weights is not None:
+        check_weighted(problem.task, judge, problem.metric)
     labels = {str(label): label for label in X.columns} if isinstance(X, pd.DataFrame) else {}
     labelled_costs = None
     if costs is not None:
@@ -228,7 +238,7 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
     try:
         sample = plan(request.table, judge, ledger, clock)
         contest = Contest(sample, ledger, clock)
-        chance = chance_test(sample, ledger, clock, _CHANCE_SHARE)
+        chance = chance_test(in_proportion(sample), ledger, clock, _CHANCE_SHARE)
         contest.run_needed()
         if request.fdr is not None:
             # The requested false discovery rate comes before more methods.
@@ -266,19 +276,24 @@ def _share_of_networks(contest: Contest, clock: Clock) -> float:
 
 def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple[Note, ...]]:
     """The checked problem, names of classes, and notes on the target and the columns."""
-    check_row_order(X, y=y, row_groups=settings.row_groups)
+    check_row_order(X, y=y, row_groups=settings.row_groups, sample_weight=settings.sample_weight)
     sparse = is_sparse(X)
     X = X if sparse else _frame(X)
     if len(X.shape) != 2 or not X.shape[0]:
         raise DataError(f"X has shape {X.shape}; give a table of (rows, columns)")
+    X, y, row_groups, weights, of_weights = weighted_rows_of(
+        X, y, settings.row_groups, settings.sample_weight
+    )
+    X = X.reset_index(drop=True) if isinstance(X, pd.DataFrame) else X
     target, task, classes, notes = read_target(y, settings.task, X.shape[0])
     groups = None
-    if settings.row_groups is not None:
-        groups = group_numbers(settings.row_groups, X.shape[0], settings.ordered)
+    if row_groups is not None:
+        groups = group_numbers(row_groups, X.shape[0], settings.ordered)
     rows, target, classes, rare = _common_rows(target, task, classes, groups)
     if rare:
         X = X[rows] if not isinstance(X, pd.DataFrame) else X.iloc[rows].reset_index(drop=True)
         groups = None if groups is None else groups[rows]
+        weights = None if weights is None else weights[rows]
     table = (sparse_design if sparse else design)(X, settings.impute)
     check_text((*table.names, *(classes or ())))
     check_scale(target)
@@ -295,6 +310,7 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
     if len(common) < len(repeated.kept):
         table = dataclasses.replace(table, X=table.X[first[common]])
         groups = None if groups is None else groups[common]
+        weights = None if weights is None else weights[first[common]]
     numbers = {name: number for number, name in enumerate(table.units)}
     if len(keep) >= table.num_units:
         raise ConfigError("keep names all columns; leave at least one to choose")
@@ -315,8 +331,10 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
         ordered=settings.ordered,
         keep=tuple(numbers[name] for name in keep),
         costs=None if settings.costs is None else _costs(settings.costs, table, X),
+        weights=None if weights is None else weights / weights.mean(),
     )
-    return problem, classes, (*repeated.notes, *notes, *rare, *rare_now, *table.notes)
+    all_notes = (*repeated.notes, *notes, *of_weights, *rare, *rare_now, *table.notes)
+    return problem, classes, all_notes
 
 
 def _extreme(y: np.ndarray) -> str:
@@ -475,6 +493,7 @@ def _identity(problem: Problem, judge: Judge | None, notes: Sequence[Note]) -> I
             "columns": digest(np.array(problem.design.names)),
             "target": digest(problem.y),
             "row_groups": None if groups is None else digest(groups),
+            "sample_weight": None if problem.weights is None else digest(problem.weights),
         },
         code={"fsjax": __version__},
     )

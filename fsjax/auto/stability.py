@@ -149,7 +149,7 @@ def _rankings(
     rows: Sequence[np.ndarray | None],
 ) -> list[Ranking]:
     """Rankings of several parts of the rows, or of all (``None``); networks train together."""
-    prepared = [all_rows(problem.design, problem.y, part) for part in rows]
+    prepared = [all_rows(problem.design, problem.y, part, problem.weights) for part in rows]
     if of_library(method):
         return rank_by_network(problem, method, prepared, (size,))
 
@@ -186,11 +186,12 @@ def quick_statistic(contest: Contest, share: float) -> str:
 
     def work() -> dict[str, str]:
         contest.clock.tell("decoy columns, choice of a statistic")
-        part = all_rows(problem.design, problem.y)
+        part = all_rows(problem.design, problem.y, None, problem.weights)
         both, _ = drawn_decoys(decoy_model(part.X, problem.design.groups), problem.seed, 0)
-        (rows,) = standardise(both)
+        (rows,) = standardise(both, weights=part.weights)
         folds, seed = problem.rounds[0], problem.seed
-        return {"name": better_predictor(Part(rows, part.y), problem.task, folds, seed)}
+        compared = Part(rows, part.y, weights=part.weights)
+        return {"name": better_predictor(compared, problem.task, folds, seed)}
 
     return str(ledger.get(key, work)["name"])
 
@@ -205,7 +206,7 @@ def beside_decoys(contest: Contest, statistic: str, share: float, sets: int) -> 
     """
     problem, ledger, clock = contest.problem, contest.ledger, contest.clock
     units = problem.design.num_units
-    part = functools.cache(lambda: all_rows(problem.design, problem.y))
+    part = functools.cache(lambda: all_rows(problem.design, problem.y, None, problem.weights))
     # Fitted once, and only if a set is missing.
     draw = functools.cache(lambda: decoy_model(part().X, problem.design.groups))
     network = statistic == NETWORK

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsjax.auto.chance import LEAST, LEVEL, UNDECIDED, Verdict
+from fsjax.auto.chance import LEAST, LEVEL, ROWS, UNDECIDED, Verdict
 from fsjax.auto.comparison_sentences import Compared, comparison_sentences
 from fsjax.auto.comparisons import Comparison
 from fsjax.auto.compete import ALL, NO_TIME, Contest
@@ -74,7 +74,7 @@ def sentences(
     choice, metric = findings.choice, contest.problem.metric
     units = contest.problem.design.num_units
     if choice is None or not findings.verdict.better:
-        return [*_nothing_found(findings, metric), *few_rows]
+        return [*_nothing_found(findings, metric, len(contest.problem.y)), *few_rows]
     return [
         _selected(findings, choice, units, fdr),
         f"Better than chance: {findings.verdict.words}.",
@@ -129,7 +129,7 @@ def left_out(reasons: Mapping[str, str]) -> list[Note]:
     return notes
 
 
-def _nothing_found(findings: Findings, metric: Metric) -> list[str]:
+def _nothing_found(findings: Findings, metric: Metric, rows: int) -> list[str]:
     """The verdict where no column is selected."""
     verdict, no_selection = findings.verdict, "No column is selected; columns.csv ranks them all"
     if findings.choice is None:
@@ -156,10 +156,11 @@ def _nothing_found(findings: Findings, metric: Metric) -> list[str]:
             "budget."
         )
     elif not verdict.chance.undecided:
+        few = f" and has time for about {ROWS:,} of the {rows:,} rows only" if rows > ROWS else ""
         first = (
             f"Undecided: the smallest q-value of a single column is {verdict.smallest_q:.2g}, but "
-            "the permutation test, which pays for trying all columns at once, does not confirm it: "
-            f"{verdict.words}. More rows may decide."
+            f"the permutation test, which pays for trying all columns at once{few}, does not "
+            f"confirm it: {verdict.words}. More rows may decide."
         )
     else:
         first = (
@@ -193,10 +194,7 @@ def _discoveries(findings: Findings, units: int, fdr: float) -> str:
     """How many columns keep below the requested false discovery rate, and which ``keep`` adds."""
     number, sets = len(findings.chosen), findings.decoys.sets
     if not sets:
-        selected = "no column is"
-        if number:
-            names = "column" if number == 1 else "columns"
-            selected = f"only the {names} named in keep {_are(number)}"
+        selected = "only the columns named in keep are" if number else "no column is"
         return (
             "False discovery rates are not known, as no set of decoys was finished in time; "
             f"{selected} selected."

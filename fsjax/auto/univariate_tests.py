@@ -18,6 +18,12 @@ from fsjax.auto.rankers import targets
 from fsjax.auto.rankers.parts import standardise
 from fsjax.tables.columns import Columns, densify, moments, ranks
 
+#: With fewer groups of rows, columns of noise often have small p-values by group.
+LEAST_GROUPS = 8
+
+#: Deviations that are smaller than this share of the mean are rounding errors.
+_SAME = 1e-9
+
 #: Columns that are tested by groups of rows at a time.
 _COLUMNS = 1000
 
@@ -105,7 +111,8 @@ def _by_group(ranked: Columns, outputs: np.ndarray, row_groups: np.ndarray) -> n
         for output in centred.T:
             sums = member @ (block * output[:, None])
             error = sums.std(axis=0, ddof=1) / np.sqrt(len(groups))
-            statistic = np.abs(sums.mean(axis=0)) / np.where(error > 0, error, np.inf)
+            size = np.abs(sums.mean(axis=0))
+            statistic = size / np.where(error > _SAME * size, error, np.inf)
             p_values = 2.0 * stats.t.sf(statistic, len(groups) - 1)
             smallest[part] = np.minimum(smallest[part], p_values)
     return np.minimum(smallest * centred.shape[1], 1.0)

@@ -81,13 +81,20 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike, row_groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        row_groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Runs the selection on all rows.
 
         Args:
           X: ``(N, D)`` numbers without missing values, also sparse.
           y: ``(N,)`` labels or numbers, or ``(N, C)`` numbers.
           row_groups: ``(N,)`` labels of rows that stay on one side of each split.
+          sample_weight: ``(N,)`` weights of the rows, at least 0; see :func:`fsjax.select`.
 
         Raises:
           DataError, ConfigError: as :func:`fsjax.select`; both are ValueErrors.
@@ -99,6 +106,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
             self, X, y, multi_output=True, dtype="numeric", ensure_min_samples=4,
             ensure_min_features=2, accept_sparse="csr",
         )  # fmt: skip
+        weights: dict[str, Any] = {} if sample_weight is None else {"sample_weight": sample_weight}
         names = getattr(self, "feature_names_in_", ())
         labels = _labels(X.columns if isinstance(X, pd.DataFrame) else names, rows.shape[1])
         self.selection_: Selection = select(
@@ -113,6 +121,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
             row_groups=row_groups,
             seed=self.random_state,
             progress=self.verbose,
+            **weights,
         )
         table = self.selection_.table
         place = {label: number for number, label in enumerate(labels)}

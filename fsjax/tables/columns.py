@@ -52,9 +52,21 @@ def float_rows(X: Any) -> sp.csr_array:
     return sp.csr_array((rows.data.astype(np.float64), rows.indices, rows.indptr), shape=X.shape)
 
 
-def moments(X: Columns) -> tuple[np.ndarray, np.ndarray]:
-    """Means and deviations ``(D,)`` of the columns."""
-    return column_moments(X) if sp.issparse(X) else (X.mean(axis=0), X.std(axis=0))
+def moments(X: Columns, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Means and deviations ``(D,)`` of the columns, of rows with weights ``(N,)`` if given."""
+    if weights is None:
+        return column_moments(X) if sp.issparse(X) else (X.mean(axis=0), X.std(axis=0))
+    shares = weights / weights.sum()
+    mean = np.asarray(X.T @ shares).ravel()
+    if isinstance(X, np.ndarray):
+        return mean, np.sqrt(np.square(X - mean).T @ shares)
+    # Zeros differ from the mean too: by its square, in the share of the rows that they have.
+    entries, columns = X.tocoo(), X.shape[1]
+    share = shares[entries.row]
+    squares = np.square(entries.data - mean[entries.col]) * share
+    known = np.bincount(entries.col, share, columns)
+    spread = np.bincount(entries.col, squares, columns) + (1.0 - known) * np.square(mean)
+    return mean, np.sqrt(np.maximum(spread, 0.0))
 
 
 def limits(X: Columns) -> tuple[np.ndarray, np.ndarray]:

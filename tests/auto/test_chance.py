@@ -51,7 +51,7 @@ def test_noise_by_patient_is_noise_when_patients_change_places(few_draws):
 @pytest.mark.parametrize("kind", ["rows", "groups", "series"])
 def test_rows_that_take_part_have_their_targets_and_are_permuted_as_they_may(kind, monkeypatch):
     monkeypatch.setattr(chance, "DRAWS", 49)
-    monkeypatch.setattr(chance, "_ROWS", 60)
+    monkeypatch.setattr(chance, "ROWS", 60)
     calls, real = [], chance.permutations
     monkeypatch.setattr(chance, "permutations", lambda *args: calls.append(args) or real(*args))
     X = np.random.default_rng(0).normal(size=(90, 3))

@@ -61,3 +61,11 @@ def test_scores_that_differ_in_their_last_bit_are_equal(last_bit):
 def test_no_fold_is_no_gain():
     assert mean_gain(np.full(3, np.nan), np.zeros(3)) == 0.0
     assert above_chance(np.full(3, np.nan), np.zeros(3), 0.25) == 1.0
+
+
+@pytest.mark.parametrize("last_bit", [0.0, 7e-15])
+def test_equal_gains_of_a_few_folds_are_no_certainty(last_bit):
+    # Two of five folds where a judge returned no number in the others.
+    gain = np.array([12.5, 12.5 + last_bit, np.nan, np.nan, np.nan])
+    assert above_chance(50.0 + gain, np.full(5, 50.0), 0.25) == 0.25
+    assert above_chance(50.0 - gain, np.full(5, 50.0), 0.25) == 1.0

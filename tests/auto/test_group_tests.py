@@ -77,3 +77,14 @@ def test_a_series_has_no_p_values():
     X, y, _ = by_patient(0, "regression")
     frame = effects(design_of_array(X, None, None), y, "regression", range(3), ordered=True)
     assert frame[["p_value", "q_value"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize("patients", [2, 4, 5])
+def test_a_few_groups_have_no_p_values(patients):
+    groups = np.repeat(np.arange(patients), 6)
+    X = np.random.default_rng(0).normal(size=(patients, 40))[groups]
+    y = np.arange(patients)[groups] % 2
+    # The sums of two groups are equal up to their last bits.
+    assert column_tests(X, y, "classification", groups).p_values.min() > 1e-4
+    tests = unit_tests(design_of_array(X, None, None), y, "classification", row_groups=groups)
+    assert np.isnan(tests.p_values).all() and np.isnan(tests.q_values).all()

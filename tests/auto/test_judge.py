@@ -7,7 +7,15 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
-from fsjax.auto.judge import Judge, choose_judge, fitted, judged, judges_of, requested_judge
+from fsjax.auto.judge import (
+    Judge,
+    Judged,
+    choose_judge,
+    fitted,
+    judged,
+    judges_of,
+    requested_judge,
+)
 from fsjax.auto.rankers.parts import Part
 from fsjax.auto.scoring import METRICS, choose_metric, metric_named
 from fsjax.errors import ConfigError
@@ -161,3 +169,16 @@ def test_more_columns_than_rows_in_a_cox_regression():
     ours = judged(judges_of("survival")[0], METRICS["concordance_index"], "survival", train, test,
                   np.arange(90))  # fmt: skip
     assert ours.score == pytest.approx(concordance_index(test.y[:, 0], test.y[:, 1], risk))
+
+
+def test_the_last_bit_of_a_score_chooses_no_slower_judge(monkeypatch):
+    scores = {"fast": 0.7, "slow": 0.7 + 2e-16}
+    assert scores["fast"] < scores["slow"]
+    monkeypatch.setattr(
+        "fsjax.auto.judge.judged", lambda judge, *_: Judged(scores[judge.name], None)
+    )
+    candidates = [Judge(name, name, lambda train: None) for name in scores]
+    part = Part(np.zeros((2, 1)), np.zeros(2))
+    split = (part, part, np.arange(1))
+    judge, _ = choose_judge(candidates, "regression", METRICS["r2"], [split], lambda *_: True)
+    assert judge.name == "fast"

@@ -116,3 +116,11 @@ def test_what_is_enough_is_told_of_methods_that_ran():
     table = scores(a_1=80.0, a_5=90.0, b_10=90.0, c_1=70.0)
     choice = rule.choose(table, FOLDS)
     assert rule.enough(table, choice, FOLDS) == {"a": 5, "b": 10}
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, -1e9])
+def test_the_last_bit_of_a_score_chooses_nothing(scale):
+    base = scale * np.array([0.7, 0.8, 0.9, 0.8, 0.7])
+    bit = np.abs(base) * 4e-16
+    choice = rule.choose({("l1", 2): base, ("l1", 5): base + bit, ("rfe", 8): base + 2 * bit}, 5)
+    assert (choice.size, choice.best_size) == (2, 2)

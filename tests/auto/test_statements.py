@@ -82,7 +82,7 @@ def test_all_columns_have_no_certainty():
                         "decoys). Such a rate can be estimated for at least 3 columns only. "
                         "2 columns are selected as named in keep."),
         ([0.9], 0, "False discovery rates are not known, as no set of decoys was finished in time; "
-                   "only the column named in keep is selected."),
+                   "only the columns named in keep are selected."),
     ],
 )  # fmt: skip
 def test_discoveries(rates, sets, beginning):

@@ -9,7 +9,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from fsjax.auto.rankers.filters import univariate
-from fsjax.auto.rankers.parts import Part, fewer_columns, fewer_rows, standard_targets
+from fsjax.auto.rankers.parts import (
+    Part,
+    fewer_columns,
+    fewer_rows,
+    standard_targets,
+    weighted_rows,
+)
 from fsjax.auto.rankers.ranking import scores_of_order
 from fsjax.tasks import TABLE
 
@@ -41,13 +47,18 @@ def rfe(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     if machine:
         rows = fewer_rows(rows, task, int(MACHINE_ROWS * effort), seed)
     table = fewer_columns(rows, relevance, VALUES // len(rows.y))
-    Y = standard_targets(table.y, task)
+    weights = table.weights
+    Y = weighted_rows(standard_targets(table.y, task, weights), weights)
+    columns = table.X if machine else weighted_rows(table.X, weights)
     ridge = _WIDE_RIDGE if len(table.columns) >= len(Y) else _RIDGE
     left, eliminated = np.arange(len(table.columns)), []
     while len(left) > 1:
-        X = table.X[:, left]
-        weights = _machine_weights(X, table.y) if machine else _ridge_weights(X, Y, ridge)
-        order = np.argsort(-np.square(weights).sum(axis=1), kind="stable")
+        X = columns[:, left]
+        if machine:
+            coefficients = _machine_coefficients(X, table.y, weights)
+        else:
+            coefficients = _ridge_coefficients(X, Y, ridge)
+        order = np.argsort(-np.square(coefficients).sum(axis=1), kind="stable")
         share = _LARGE_SHARE if len(left) > _MANY else min(_LARGE_SHARE, _SHARE / effort)
         kept = len(left) - max(1, int(share * len(left)))
         eliminated.append(left[order[kept:]])
@@ -56,17 +67,17 @@ def rfe(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     return scores_of_order(table.columns[order], relevance)
 
 
-def _machine_weights(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Weights ``(d, C)`` of a linear support vector machine, one class against the rest."""
+def _machine_coefficients(X: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Coefficients ``(d, C)`` of a linear support vector machine, one class against the rest."""
     model = LinearSVC(dual="auto", max_iter=_ITERATIONS, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         # Rows of length 1 on average suit the default penalty, however many columns are left.
-        return model.fit(X / np.sqrt(X.shape[1]), y).coef_.T
+        return model.fit(X / np.sqrt(X.shape[1]), y, sample_weight=weights).coef_.T
 
 
-def _ridge_weights(X: np.ndarray, Y: np.ndarray, ridge: float) -> np.ndarray:
-    """Weights ``(d, C)`` of ridge regression, by the smaller of the two systems of equations."""
+def _ridge_coefficients(X: np.ndarray, Y: np.ndarray, ridge: float) -> np.ndarray:
+    """Coefficients ``(d, C)`` of ridge regression, by the smaller system of equations."""
     rows, columns = X.shape
     if rows <= columns:
         return X.T @ np.linalg.solve(X @ X.T / columns + ridge * np.eye(rows), Y)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from fsjax.auto.rankers.filters import univariate
-from fsjax.auto.rankers.parts import Part, fewer_columns, fewer_rows, standard_targets
+from fsjax.auto.rankers.parts import (
+    Part,
+    fewer_columns,
+    fewer_rows,
+    standard_targets,
+    weighted_rows,
+)
 from fsjax.auto.rankers.ranking import LEFT_OUT, scores_of_order
 
 #: Columns that are added one by one at full effort and at least, most rows, and most values of the
@@ -28,7 +34,7 @@ def mrmr(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     rows = fewer_rows(part, task, ROWS, seed)
     relevance = univariate(rows, task, seed)
     table = fewer_columns(rows, relevance, VALUES // len(rows.y))
-    X, steps = table.X, _steps(len(table.columns), effort)
+    X, steps = weighted_rows(table.X, table.weights), _steps(len(table.columns), effort)
     relevant = np.minimum(relevance[table.columns], np.finfo(np.float64).max)
     redundancy = np.zeros(len(table.columns))
     quotient, order = relevant.copy(), []
@@ -52,11 +58,12 @@ def forward(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray
     rows = fewer_rows(part, task, ROWS, seed)
     relevance = univariate(rows, task, seed)
     table = fewer_columns(rows, relevance, VALUES // len(rows.y))
-    Y = standard_targets(table.y, task)
+    X = weighted_rows(table.X, table.weights)
+    Y = weighted_rows(standard_targets(table.y, task, table.weights), table.weights)
     free = np.ones(len(table.columns), bool)
     order: list[int] = []
     while len(order) < _steps(len(free), effort):
-        added = _forward_pass(table.X, Y, free, _PASS)
+        added = _forward_pass(X, Y, free, _PASS)
         if not added:
             break
         order += added

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lasso_path
 
-from fsjax.auto.rankers.parts import Part, fewer_rows, standard_targets
+from fsjax.auto.rankers.parts import Part, fewer_rows, standard_targets, weighted_rows
 from fsjax.tables.base import as_table
 from fsjax.tables.columns import FEW, Columns, by_column
 
@@ -27,13 +27,16 @@ def l1(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     num_columns = part.X.shape[1]
     most = ROWS if as_table(part.X).sparse else min(ROWS, VALUES // num_columns)
     rows = fewer_rows(part, task, int(most * effort), seed)
-    Y = standard_targets(rows.y, task)
+    Y, weights = standard_targets(rows.y, task, rows.weights), rows.weights
     points = max(_LEAST_POINTS, round(_POINTS * effort))
     X, sparse = by_column(rows.X), as_table(part.X).sparse
     with warnings.catch_warnings():
         # The weakest penalties may stop early; their share in the mean hardly matters.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        if sparse or len(Y) <= num_columns:
+        if sparse:
+            return sum((_wide_path(X, y, points, weights) for y in Y.T), np.zeros(num_columns))
+        X, Y = weighted_rows(X, weights), weighted_rows(Y, weights)
+        if len(Y) <= num_columns:
             return sum((_wide_path(X, y, points) for y in Y.T), np.zeros(num_columns))
         gram = X.T @ X
         return sum((_path(X, y, gram, points) for y in Y.T), np.zeros(num_columns))
@@ -50,15 +53,20 @@ def _path(X: np.ndarray, y: np.ndarray, gram: np.ndarray, points: int) -> np.nda
     return np.abs(coefficients).mean(axis=1)
 
 
-def _wide_path(X: Columns, y: np.ndarray, points: int) -> np.ndarray:
+def _wide_path(
+    X: Columns, y: np.ndarray, points: int, weights: np.ndarray | None = None
+) -> np.ndarray:
     """Mean absolute coefficients ``(D,)`` of many columns; the path ends when too many are active.
 
     The solver sees the columns that the sequential strong rule keeps (Tibshirani et al. 2012), and
-    those that this rule left out wrongly. Sparse columns are centred within the solver.
+    those that this rule left out wrongly. Sparse columns are centred within the solver, which
+    takes the weights of their rows.
     """
-    rows, mean = X.shape[0], np.asarray(X.mean(axis=0)).ravel()
+    rows = X.shape[0]
+    counts = np.ones(rows) if weights is None else weights / weights.mean()
+    mean = np.asarray(X.mean(axis=0)).ravel() if weights is None else X.T @ counts / rows
     coefficients, total, done = np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0
-    slope = np.abs(X.T @ y) / rows
+    slope = np.abs(X.T @ (counts * y)) / rows
     penalty = strongest = slope.max()
     if not strongest:
         return total
@@ -70,12 +78,15 @@ def _wide_path(X: Columns, y: np.ndarray, points: int) -> np.ndarray:
             centring = {}
             if not isinstance(X, np.ndarray):
                 centring = {"X_offset": mean[seen], "X_scale": np.ones(screened.shape[1])}
+                if weights is not None:
+                    centring["sample_weight"] = counts
             solution = lasso_path(
                 screened, y, alphas=[penalty], coef_init=coefficients[seen], **centring
             )
             coefficients[seen] = solution[1][:, 0]
             residual = y - screened @ coefficients[seen]
-            slope = np.abs(X.T @ (residual - residual.mean())) / rows
+            centre = residual.mean() if weights is None else counts @ residual / rows
+            slope = np.abs(X.T @ (counts * (residual - centre))) / rows
             missed = ~seen & (slope > penalty)
             seen = seen | missed
         total, done = total + np.abs(coefficients), done + 1

@@ -26,18 +26,25 @@ class Part(NamedTuple):
       y: ``(n,)`` or ``(n, C)``.
       raw: the imputed rows before they were standardised, for methods with a scaling of their own;
         None if only X is known.
+      weights: ``(n,)`` above 0, or None if all rows count alike.
     """
 
     X: Columns
     y: np.ndarray
     raw: Columns | None = None
+    weights: np.ndarray | None = None
 
 
-def standardise(rows: Columns, *others: Columns) -> tuple[Columns, ...]:
+def standardise(
+    rows: Columns, *others: Columns, weights: np.ndarray | None = None
+) -> tuple[Columns, ...]:
     """Columns ``(n, D)`` with mean 0 and deviation 1 in the first rows, 0 where constant there.
 
     Sparse columns are only divided by their deviation, and so stay sparse. Columns are constant in
     the sense of :func:`fsjax.data.constant_columns`.
+
+    Args:
+      weights: ``(n,)`` of the first rows, or None if all count alike.
     """
     table = as_table(rows)
     lowest, highest = table.limits()
@@ -46,7 +53,7 @@ def standardise(rows: Columns, *others: Columns) -> tuple[Columns, ...]:
     shift = np.zeros_like(lowest) if table.sparse else lowest / 2 + highest / 2
     reach = np.maximum(highest - shift, shift - lowest)
     reach = np.where(constant | (reach == 0), 1.0, reach)
-    mean, deviation = moments(scaled(rows, shift, reach))
+    mean, deviation = moments(scaled(rows, shift, reach), weights)
     centre = shift + mean * reach
     scale = deviation * reach
     scale = np.where(constant | (scale == 0), np.inf, scale)
@@ -60,11 +67,21 @@ class DensePart(NamedTuple):
       X: ``(n, d)`` float64, mean 0 and deviation 1.
       y: ``(n,)`` or ``(n, C)``.
       columns: ``(d,)`` numbers of these columns in the whole table.
+      weights: ``(n,)``, or None if all rows count alike.
     """
 
     X: np.ndarray
     y: np.ndarray
     columns: np.ndarray
+    weights: np.ndarray | None = None
+
+
+def weighted_rows(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Rows ``(n, ...)`` whose products are weighted sums: times the roots of weights of mean 1."""
+    if weights is None:
+        return values
+    roots = np.sqrt(weights / weights.mean())
+    return values * roots.reshape(-1, *[1] * (values.ndim - 1))
 
 
 def fewer_rows(part: Part, task: str, most: int, seed: int) -> Part:
@@ -79,7 +96,9 @@ def fewer_rows(part: Part, task: str, most: int, seed: int) -> Part:
         # Evenly spaced rows of a table sorted by class keep the proportions of the classes.
         shuffled = shuffled[np.argsort(strata[shuffled], kind="stable")]
     kept = np.sort(shuffled[np.linspace(0, rows - 1, most).astype(int)])
-    return Part(standardise(part.X[kept])[0], part.y[kept])
+    weights = None if part.weights is None else part.weights[kept]
+    (X,) = standardise(part.X[kept], weights=weights)
+    return Part(X, part.y[kept], weights=weights)
 
 
 def fewer_columns(part: Part, relevance: np.ndarray, most: int) -> DensePart:
@@ -93,10 +112,10 @@ def fewer_columns(part: Part, relevance: np.ndarray, most: int) -> DensePart:
     columns = np.sort(ordered[relevance[ordered] > LEFT_OUT])
     X = part.X
     if as_table(X).sparse:
-        X = standardise(densify(X[:, columns]))[0]
+        X = standardise(densify(X[:, columns]), weights=part.weights)[0]
     elif len(columns) < X.shape[1]:
         X = X[:, columns]
-    return DensePart(X, part.y, columns)
+    return DensePart(X, part.y, columns, part.weights)
 
 
 def targets(y: np.ndarray, task: str, split: bool) -> Sequence[np.ndarray]:
@@ -119,16 +138,15 @@ def targets(y: np.ndarray, task: str, split: bool) -> Sequence[np.ndarray]:
     return [(y == label).astype(np.float64) for label in classes]
 
 
-def standard_targets(y: np.ndarray, task: str) -> np.ndarray:
+def standard_targets(y: np.ndarray, task: str, weights: np.ndarray | None = None) -> np.ndarray:
     """``(N, C)`` columns of numbers, classes as indicators, with mean 0 and deviation 1.
 
     Constant columns are left out, so that C is 0 for a target of one value.
     """
     columns = np.stack(targets(y, task, split=True), axis=-1).astype(np.float64)
-    deviation = columns.std(axis=0)
+    mean, deviation = moments(columns, weights)
     varies = deviation > 1e-12 * np.abs(columns).max(axis=0, initial=0.0)
-    columns = columns[:, varies]
-    return (columns - columns.mean(axis=0)) / deviation[varies]
+    return (columns[:, varies] - mean[varies]) / deviation[varies]
 
 
 def martingale_residuals(y: np.ndarray) -> np.ndarray:

@@ -21,7 +21,8 @@ def forest(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     """Decrease in impurity by each column in a forest of extremely randomised trees."""
     rows = fewer_rows(part, task, ROWS, seed)
     X = by_column(rows.X.astype(np.float32)) if as_table(rows.X).sparse else rows.X
-    return _importances(X, rows.y, task, max(LEAST_TREES, round(TREES * effort)), seed)
+    trees = max(LEAST_TREES, round(TREES * effort))
+    return _importances(X, rows.y, task, trees, seed, rows.weights)
 
 
 def shadow(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
@@ -41,7 +42,7 @@ def shadow(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     hits, total = np.zeros(real.shape[1]), np.zeros(real.shape[1])
     for number in range(rounds):
         both = np.hstack([real, rng.permuted(real, axis=0)])
-        shares = _importances(both, screened.y, task, ROUND_TREES, seed + number)
+        shares = _importances(both, screened.y, task, ROUND_TREES, seed + number, screened.weights)
         column_shares, shadow_shares = np.split(shares, 2)
         hits += column_shares > shadow_shares.max()
         total += column_shares
@@ -51,11 +52,14 @@ def shadow(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     return scores
 
 
-def _importances(X: Columns, y: np.ndarray, task: str, trees: int, seed: int) -> np.ndarray:
+def _importances(
+    X: Columns, y: np.ndarray, task: str, trees: int, seed: int, weights: np.ndarray | None
+) -> np.ndarray:
     kind = ExtraTreesClassifier if task == "classification" else ExtraTreesRegressor
     model = kind(trees, min_samples_leaf=2, max_features="sqrt", n_jobs=-1, random_state=seed)
     Y = np.stack(targets(y, task, split=False), axis=-1)
-    return model.fit(X, Y[:, 0] if Y.shape[1] == 1 else Y).feature_importances_
+    outputs = Y[:, 0] if Y.shape[1] == 1 else Y
+    return model.fit(X, outputs, sample_weight=weights).feature_importances_
 
 
 def _share_of_rank(scores: np.ndarray) -> np.ndarray:
