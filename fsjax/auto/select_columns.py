@@ -58,7 +58,7 @@ _DECOY_SHARE = 0.45
 
 #: Share of the budget for the selection without likely leaks, if there are any, and the methods of
 #: the one with them, where simple methods suffice.
-_CLEAN_SHARE, _METHODS_WITH_LEAKS = 0.75, ("random", "univariate", "l1", "forest")
+_CLEAN_SHARE, _METHODS_WITH_LEAKS = 0.7, ("random", "univariate", "l1", "forest")
 
 #: Most rows on which folds are tried before anything runs.
 _FOLD_ROWS = 1_000
@@ -206,7 +206,9 @@ def _without_and_with_leaks(
     others = [unit for unit, name in enumerate(table.design.units) if name not in leaking]
     if len(others) < max(2, len(table.keep) + 1) or not leaking:
         return _run(request, judge, ledger, clock)
-    clean_clock = clock.part(_CLEAN_SHARE)
+    # Of the time without what is reserved for writing the answer; NaN of an infinite budget.
+    usable = np.nan_to_num(clock.usable / clock.total, nan=1.0)
+    clean_clock = clock.part(_CLEAN_SHARE * float(usable))
     clean = request._replace(table=_of_units(table, others))
     selection = _run(clean, judge, ledger, clean_clock)
     if clean_clock.stopped:
@@ -220,7 +222,9 @@ def _without_and_with_leaks(
         if second_clock.stopped:
             clock.stop()
     first, *more = selection.statements
-    score = None if beside is None else table.metric.show(beside.score)
+    score = None
+    if beside is not None and np.isfinite(beside.score):
+        score = table.metric.show(beside.score)
     leaks = statements.leaks_left_out(sorted(leaking), score, table.metric.short)
     return dataclasses.replace(
         selection,
