@@ -216,11 +216,16 @@ def _without_and_with_leaks(
     beside = None
     if not clock.stopped:
         methods = tuple(name for name in table.methods if name in _METHODS_WITH_LEAKS)
-        everything = request._replace(table=table.replace(methods=methods), notes=())
+        everything = request._replace(table=table.replace(methods=methods))
         second_clock = clock.rest()
         beside = _run(everything, judge, Section(ledger, "with leaks/"), second_clock)
         if second_clock.stopped:
             clock.stop()
+    if beside is not None and beside.better_than_chance and not selection.better_than_chance:
+        # Nothing else is known that predicts the target.
+        first, *more = beside.statements
+        only = statements.only_leaks(sorted(leaking), selection.undecided, selection.p_value)
+        return dataclasses.replace(beside, statements=(first, only, *more), stopped=clock.stopped)
     first, *more = selection.statements
     score = None
     if beside is not None and np.isfinite(beside.score):

@@ -114,6 +114,19 @@ def leaks_left_out(names: Sequence[str], score: str | None, metric: str) -> str:
     )
 
 
+def only_leaks(names: Sequence[str], undecided: bool, p_value: float) -> str:
+    """That columns which are likely leaks were selected, as nothing was found without them."""
+    gives, leak, them = ("gives", "a likely leak", "it")
+    if len(names) > 1:
+        gives, leak, them = ("give", "likely leaks", "them")
+    outcome = "it is undecided whether" if undecided else "nothing was found by which"
+    p_text = f" (p = {p_value:.2g})" if np.isfinite(p_value) else ""
+    return (
+        f"{name_some(names)} {gives} the target away, {leak}; without {them} {outcome} the target "
+        f"can be predicted better than chance{p_text}."
+    )
+
+
 def left_out(reasons: Mapping[str, str]) -> list[Note]:
     """Which methods did not take part, and why."""
     late = [name for name, reason in reasons.items() if reason.startswith(NO_TIME)]

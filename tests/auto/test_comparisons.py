@@ -99,7 +99,7 @@ def test_intervals_of_rows_hold_what_they_should(training, grouped):
     # Five folds estimate the variance between training sets roughly.
     assert (0.85 if training else 0.92) <= np.mean(inside) <= 0.99
     # Folds with groups on both sides: their means differ less than rows do.
-    assert np.mean(widths) < (1.3 if grouped or training else 0.5)
+    assert np.mean(widths) < (1.6 if grouped or training else 0.5)
 
 
 def test_rounds_of_the_same_rows_are_no_further_rows():
