@@ -16,6 +16,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, has_fit_parameter
 
 from fsjax.auto.notes import Note
+from fsjax.auto.repeated_rows import ROWS
 from fsjax.auto.scoring import Metric, check_weighs_rows
 from fsjax.errors import ConfigError, DataError
 
@@ -24,9 +25,6 @@ _UNWEIGHTED = (
     "single columns, their effects, correlations and curves, the search for leaks, the confusion "
     "table and the models of decoy columns count all rows alike"
 )
-
-#: Stands in notes on rows for the name of a column.
-ROWS = "(rows)"
 
 
 def checked_weights(sample_weight: Any, rows: int) -> np.ndarray | None:
