@@ -158,7 +158,7 @@ def test_a_method_of_the_library_competes_and_wins_where_it_should():
     assert against.loc["2 columns selected by the Lasso path", "verdict"] == "better"
 
 
-def test_the_answer_is_the_one_with_leaks_and_the_other_stands_beside_it():
+def test_the_answer_is_the_one_without_leaks_and_the_other_stands_beside_it():
     frame, y = table()
     frame["billed"] = np.where(y == "yes", 2.0, -2.0) + np.random.default_rng(5).random(240)
     result = fsjax.select(frame, y, **LINEAR, budget=None)
@@ -168,6 +168,15 @@ def test_the_answer_is_the_one_with_leaks_and_the_other_stands_beside_it():
     assert "with it the accuracy is 100.0 %" in result.statements[1]
     assert result.with_leaks.columns == ["billed"]
     assert result.to_dict()["with_leaks"]["columns"] == ["billed"]
+
+
+def test_where_only_a_leak_predicts_it_is_the_answer_and_named():
+    frame = table()[0].drop(columns=["weight", "kind"])
+    y = frame["noise 3"] > 0
+    result = fsjax.select(frame, y, **LINEAR, budget=None)
+    assert result.columns == ["noise 3"] and result.with_leaks is None
+    assert [note.column for note in result.notes if note.kind == "leak"] == ["noise 3"]
+    assert "without it nothing was found" in result.statements[1]
 
 
 def test_a_leak_that_keep_names_takes_part_and_is_named():
