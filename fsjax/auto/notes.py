@@ -17,6 +17,10 @@ LEFT_OUT: Final = ("constant", "identifier", "text", "duplicate", "empty")
 LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
     {
         "leak": "warning",
+        "mixed": "warning",
+        "notation": "warning",
+        "precision": "warning",
+        "spelling": "warning",
         "sentinel": "warning",
         "target": "warning",
         **dict.fromkeys(LEFT_OUT, "remark"),
