@@ -150,7 +150,13 @@ def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raises DataError for repeated names of columns."""
+    """Raises DataError for repeated names of columns, and names that no file can hold."""
+    for name in names:
+        if any("\ud800" <= character <= "\udfff" for character in name):
+            raise DataError(
+                f"the column name {ascii(name)} holds half of a surrogate pair, which is not a "
+                "character; rename the column"
+            )
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise DataError(

@@ -91,7 +91,7 @@ def _with_written_numbers(
 
     Labels that differ only by spaces or Unicode form are merged.
     """
-    texts = pd.Series(labels)
+    texts = pd.Series(labels, dtype=object)
     if labels.dtype.kind not in "OUT" or not all(
         isinstance(label, str) for label in texts.dropna().tolist()
     ):

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fsjax.readers.spelling import one_spelling
+from fsjax.readers.spelling import as_text, one_spelling
 from fsjax.readers.written_dates import MOST_ARE_DATES, read_dates, read_durations
-from fsjax.readers.written_numbers import MISSING, decimal_of, read_numbers
+from fsjax.readers.written_numbers import DECIMAL, MISSING, decimal_of, read_numbers
 from fsjax.tables.checks import holds_numbers, name_some
 from fsjax.tables.user_arrays import dense_column
 
 #: Kind of a note (:data:`fsjax.auto.notes.LEVELS`), and its text.
 Remark = tuple[str, str]
-
-#: Key of ``frame.attrs`` under which the reader of a file puts its decimal mark.
-DECIMAL = "decimal"
 
 #: Rows of each column in which decimal commas are looked for.
 _ROWS = 2000
@@ -99,7 +96,7 @@ def _may_hold_text(column: pd.Series) -> bool:
 
 def _stripped(column: pd.Series) -> pd.Series:
     column = dense_column(column)
-    return column.astype(str).str.strip().where(column.notna(), None)
+    return as_text(column).str.strip().where(column.notna(), None)
 
 
 def _known(text: pd.Series) -> pd.Series:
@@ -109,7 +106,7 @@ def _known(text: pd.Series) -> pd.Series:
 
 def _categories(column: pd.Series) -> tuple[pd.Series, list[Remark]]:
     """Categories in one spelling, missing where a cell is blank."""
-    text = column.astype(str)
+    text = as_text(column)
     spelling = one_spelling(text.where(column.notna() & (text.str.strip() != ""), None))
     remarks = [("spelling", text) for text in (spelling.merged, spelling.case) if text]
     return spelling.texts, remarks

@@ -16,6 +16,9 @@ import pandas as pd
 
 from fsjax.tables.checks import name_some
 
+#: Key of ``DataFrame.attrs`` under which the reader of a file puts its decimal mark.
+DECIMAL = "decimal"
+
 #: Texts, in lower case, that stand for a missing value in a column of numbers or dates.
 MISSING = frozenset(
     {
