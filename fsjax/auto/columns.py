@@ -276,11 +276,11 @@ def _category_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | N
     count, rows = text.nunique(), len(text)
     if count == rows and rows > 2:
         notes.append(Note(name, "identifier", "has a different text in every row"))
+        notes += _numbers_left_out(name, text)
         return None
     if count > _MANY_TEXTS and count > rows / 2:
         notes.append(Note(name, "text", f"is free text: {count} different texts in {rows} rows"))
-        if remark := numbers_among(text):
-            notes.append(Note(name, "mixed", remark))
+        notes += _numbers_left_out(name, text)
         return None
     encoder = OneHotEncoder(
         drop="if_binary", max_categories=MAX_CATEGORIES, sparse_output=False, dtype=np.float64
@@ -294,6 +294,12 @@ def _category_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | N
     rare = f", the {count - MAX_CATEGORIES + 1} rarest together" if count > MAX_CATEGORIES else ""
     notes.append(Note(name, "category", f"has {count} categories{rare}"))
     return _Part(values, names)
+
+
+def _numbers_left_out(name: str, text: pd.Series) -> list[Note]:
+    """A note if many texts of a column that is left out are numbers."""
+    remark = numbers_among(text)
+    return [Note(name, "mixed", remark)] if remark else []
 
 
 def _date_part(name: str, column: pd.Series, notes: list[Note], imputed: bool) -> _Part:

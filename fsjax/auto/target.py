@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,7 +73,10 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
     labels, notes = _with_written_numbers(labels.reshape(rows), task)
     if task not in (None, "classification"):
         return ReadTarget(_numbers(labels, task), task, None, notes)
-    values, names = encode_target(labels, _WHERE)
+    with warnings.catch_warnings():
+        # A note says so already.
+        warnings.filterwarnings("ignore", ".*differ only by case", UserWarning)
+        values, names = encode_target(labels, _WHERE)
     if task == "classification":
         if names is None:
             values, names = _numbers_as_classes(labels)

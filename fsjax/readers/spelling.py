@@ -33,13 +33,12 @@ def one_spelling(texts: pd.Series) -> Spelling:
     Args:
       texts: strings, and missing values.
     """
-    distinct = texts.dropna().drop_duplicates()
-    spelled = {text: spelling_of(text) for text in distinct}
+    spelled = {text: spelling_of(text) for text in texts.dropna().unique()}
     merged = _alike(spelled)
     folded = {text: text.casefold() for text in dict.fromkeys(spelled.values())}
     case = _alike(folded)
     return Spelling(
-        texts.map(spelled, na_action="ignore"),
+        pd.Series([spelled.get(text) for text in texts], index=texts.index, dtype=object),
         f"has texts that differ only by spaces or Unicode form ({merged}), taken as equal"
         if merged
         else "",

@@ -367,7 +367,7 @@ def _ends_with_control_z(file: BinaryIO) -> bool:
 
 def _lines_of_notes(start: str, separator: str | None) -> int:
     """The number of lines above the column names that have one cell, where all others have more."""
-    lines = list(islice(io.StringIO(start), _RECORDS))
+    lines = [line.rstrip("\n") for line in islice(io.StringIO(start, newline=None), _RECORDS)]
     fewest = 0
     for candidate in _CANDIDATES if separator is None else (separator,):
         split = [len(line.rstrip(candidate).split(candidate)) > 1 for line in lines]
