@@ -95,10 +95,10 @@ def _with_written_numbers(
 
     Labels that differ only by spaces or Unicode form are merged.
     """
+    if labels.dtype.kind not in "OUT":
+        return labels, ()
     texts = pd.Series(labels, dtype=object)
-    if labels.dtype.kind not in "OUT" or not all(
-        isinstance(label, str) for label in texts.dropna().tolist()
-    ):
+    if not all(isinstance(label, str) for label in texts.dropna().tolist()):
         return labels, ()
     spelling = one_spelling(texts)
     distinct = spelling.texts.dropna().drop_duplicates()
