@@ -18,7 +18,7 @@ _MISSING_CODES = (
 _MISSING_DATES = frozenset(
     {
         "0001-01-01", "1582-10-15", "1677-09-21", "1753-01-01", "1899-12-30", "1899-12-31",
-        "1900-01-00", "1900-01-01", "1970-01-01", "2099-12-31", "2100-01-01", "2199-12-31",
+        "1900-01-01", "1970-01-01", "2099-12-31", "2100-01-01", "2199-12-31",
         "2262-04-11", "2999-12-31", "3000-01-01", "3999-12-31", "9999-01-01", "9999-12-31",
     }
 )  # fmt: skip
@@ -79,25 +79,28 @@ def without_sentinel_dates(dates: pd.Series) -> tuple[pd.Series, str]:
     """Dates without known codes for missing ones, and a remark on these, or an empty one.
 
     Known dates at either end that are further from the others than the range of these are taken as
-    missing, and so is every date out of that order which pandas has as ``NaT``.
+    missing.
 
     Args:
       dates: ``(N,)`` with a time zone, NaT where missing.
     """
     remarks = []
-    for end in ("min", "max", "min", "max"):
-        known = dates.dropna()
-        extreme = getattr(known, end)() if len(known) else None
-        others = known[known.dt.date != extreme.date()] if extreme is not None else known
-        if others.nunique() <= _LEAST_OTHERS or extreme.date().isoformat() not in _MISSING_DATES:
+    # Twice, because one code may hide another.
+    for latest in (False, True, False, True):
+        known = dates.dropna().sort_values()
+        if known.empty:
+            break
+        day = known.iloc[-1 if latest else 0].date()
+        others = known[known.dt.date != day]
+        if others.nunique() <= _LEAST_OTHERS or day.isoformat() not in _MISSING_DATES:
             continue
-        nearest = getattr(others, end)()
-        if abs(nearest - extreme) <= _FAR_OF_CODE * (others.max() - others.min()):
+        first, last = others.iloc[0], others.iloc[-1]
+        gap = known.iloc[-1] - last if latest else first - known.iloc[0]
+        if gap <= _FAR_OF_CODE * (last - first):
             continue
-        day = extreme.date()
         remarks.append(
             f"has the date {day} in {len(known) - len(others)} of {len(dates)} rows, far from all "
-            f"others ({others.min().date()} to {others.max().date()}); taken as missing"
+            f"others ({first.date()} to {last.date()}); taken as missing (impute=None keeps it)"
         )
         dates = dates.where(dates.dt.date != day)
     return dates, "; ".join(remarks)

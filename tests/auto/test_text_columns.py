@@ -14,6 +14,7 @@ import pytest
 from fsjax.auto.columns import Design, design
 from fsjax.auto.target import read_target
 from fsjax.errors import DataError
+from fsjax.tasks.targets import read_classes
 
 ROWS = 60
 
@@ -134,6 +135,12 @@ def test_sentinel_dates_are_missing(date: str, kind: object) -> None:
     assert f"has the date {date} in 5 of 60 rows, far from all others" in notes(result, "sentinel")
 
 
+def test_sentinel_dates_at_both_ends() -> None:
+    result = read([*["0001-01-01"] * 3, *["9999-12-31"] * 3, *DATES])
+    days = result.X[:, result.names.index("c: days")]
+    assert np.isnan(days[:6]).all() and days[6:].tolist() == list(range(55))
+
+
 def test_dates_near_the_others_are_no_sentinels() -> None:
     dates = pd.date_range("1969-12-01", periods=ROWS)
     assert not notes(read(dates), "sentinel")
@@ -178,6 +185,15 @@ def test_case_is_kept_and_said() -> None:
     assert "differ only by case ('Yes' and 'yes')" in notes(result, "spelling")
     target = read_target(values, "classification", ROWS)
     assert len(target.classes) == 3 and "only by case" in target.notes[0].text
+
+
+def test_estimators_warn_of_labels_that_differ_by_case_or_unicode_form() -> None:
+    for pair, what in (
+        (("Yes", "yes"), "case"),
+        (("ab", "\uff41\uff42"), "spaces or Unicode form"),
+    ):
+        with pytest.warns(UserWarning, match=f"differ only by {what}"):
+            assert len(read_classes(np.resize([*pair, "no"], ROWS))[1]) == 3
 
 
 def test_blank_cells_are_missing() -> None:
