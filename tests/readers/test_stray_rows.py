@@ -1,6 +1,6 @@
 """Units, totals, repeated column names, notes and Ctrl-Z in files; thousands and decimal marks.
 
-Covers ``fsjax.readers.stray_rows``.
+Covers ``fsjax.readers.stray_rows``, ``fsjax.readers.column_names``.
 """
 
 from __future__ import annotations
