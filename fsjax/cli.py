@@ -138,10 +138,15 @@ def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
     from fsjax.auto.notes import Note
     from fsjax.readers.table_files import load_frame
 
-    frame, target, remarks = load_frame(
-        options.table, options.target, separator=options.separator, decimal=options.decimal
+    frame, target, remarks, warnings = load_frame(
+        options.table,
+        options.target,
+        separator=options.separator,
+        decimal=options.decimal,
+        skip_rows=options.skip_rows,
     )
     notes = [Note("(file)", "file", remark) for remark in remarks]
+    notes += [Note("(file)", "notation", warning) for warning in warnings]
     settings: dict[str, Any] = {}
     if options.groups is not None:
         _check_columns("groups", [options.groups], frame)
@@ -162,7 +167,7 @@ def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
     frame = frame.drop(columns=dropped)
     _check_columns("keep", kept, frame)
     for note in notes:
-        subject = "" if note.kind == "file" else f"{note.column!r} "
+        subject = "" if note.column == "(file)" else f"{note.column!r} "
         print(printable(f"{options.table}: {subject}{note.text}"))
     optional = {
         "task": options.task,
@@ -272,6 +277,13 @@ def _parser() -> tuple[argparse.ArgumentParser, _Flags]:
         help="between cells: , ; tab or space (default: detected)",
     )
     add("--decimal", metavar="MARK", help="decimal mark of numbers: . or , (default: detected)")
+    add(
+        "--skip-rows",
+        type=int,
+        default=0,
+        metavar="N",
+        help="lines above the column names that are not part of the table (default: %(default)s)",
+    )
     add("--workdir", metavar="DIR", help="folder of the report (default: TABLE-selection)")
     add(
         "--budget",

@@ -23,9 +23,10 @@ from pandas.api.types import (
 from sklearn.preprocessing import OneHotEncoder
 
 from fsjax.auto.notes import Note
+from fsjax.auto.sentinels import sentinel, without_sentinel_dates
+from fsjax.auto.text_columns import Remark, decimal_of_frame, numbers_among, read_text
 from fsjax.errors import DataError, check_choice
-from fsjax.readers.written_dates import MOST_ARE_DATES, days_of, read_dates, read_durations
-from fsjax.readers.written_numbers import read_numbers
+from fsjax.readers.written_dates import days_of
 from fsjax.tables.checks import holds_numbers, name_some, one_value
 from fsjax.tables.columns import Columns
 from fsjax.tables.user_arrays import dense_column
@@ -39,22 +40,8 @@ MAX_CATEGORIES = 20
 #: More different texts than this, in more than half of the rows, are not categories.
 _MANY_TEXTS = 30
 
-#: Texts that stand for a missing value in a column of numbers, beside those that pandas knows.
-_MISSING = frozenset({"?", "-", "--", ".", "missing", "unknown"})
-
-#: Codes that statistics packages, sensors and netCDF write for missing values.
-_MISSING_CODES = (
-    *(sign * code for code in (9, 99, 999, 9999, 99999, 999999) for sign in (1, -1)),
-    -1.0, -32768.0, 32767.0, -2147483648.0, 2147483647.0,
-    9.969209968386869e36, -1e30, 1e30, 1e20, -1e20, 1e36,
-)  # fmt: skip
-
-#: Fewest other different values from which one can be said to be far away.
-_LEAST_OTHERS = 5
-
-#: Fewest rows with a value that may stand for a missing one, and its distance from the others as a
-#: multiple of their range: for any value, and for known codes.
-_REPEATS, _FAR, _FAR_OF_CODE = 3, 10.0, 1.0
+#: Whole numbers beyond this are rounded by float64.
+_EXACT = 2**53
 
 _IDENTIFIER = re.compile(r"(^|[^a-z])(id|uuid|guid|index|idx|key|rowid|row|nr|no|number)([^a-z]|$)")
 
@@ -135,8 +122,9 @@ def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
     parts: list[_Part] = []
     units: list[str] = []
     seen: dict[bytes, str] = {}
+    decimal = decimal_of_frame(frame)
     for name, (_, column) in zip(names, frame.items(), strict=True):
-        part = _part(name, column, notes)
+        part = _part(name, column, notes, decimal, impute is not None)
         if part is None:
             continue
         content = part.values.tobytes()
@@ -162,7 +150,13 @@ def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raises DataError for repeated names of columns."""
+    """Raises DataError for repeated names of columns, and names that no file can hold."""
+    for name in names:
+        if any("\ud800" <= character <= "\udfff" for character in name):
+            raise DataError(
+                f"the column name {ascii(name)} holds half of a surrogate pair, which is not a "
+                "character; rename the column"
+            )
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise DataError(
@@ -184,71 +178,61 @@ def design_of_array(X: np.ndarray, names: Sequence[str] | None, impute: str | No
     return design(pd.DataFrame(X, columns=names), impute)
 
 
-def _part(name: str, column: pd.Series, notes: list[Note]) -> _Part | None:
+def _part(
+    name: str, column: pd.Series, notes: list[Note], decimal: str | None, imputed: bool
+) -> _Part | None:
     """The unit of a column, or ``None`` with a note that says why."""
     if not column.notna().any():
         notes.append(Note(name, "empty", "has no value at all"))
         return None
-    typed, remarks = _typed(column)
-    is_date = is_datetime64_any_dtype(typed)
-    notes += [Note(name, "date" if is_date else "number", remark) for remark in remarks]
+    typed, remarks = _typed(column, decimal)
+    notes += [Note(name, kind, text) for kind, text in remarks]
+    if not typed.notna().any():
+        notes.append(Note(name, "empty", "has no value besides texts that stand for missing ones"))
+        return None
     if is_bool_dtype(typed) or is_numeric_dtype(typed):
-        return _number_part(name, typed, notes)
+        return _number_part(name, typed, notes, imputed)
     if typed.nunique(dropna=False) < 2:
         notes.append(Note(name, "constant", _one_value_only(typed.iloc[0])))
         return None
-    return (_date_part if is_date else _category_part)(name, typed, notes)
+    if is_datetime64_any_dtype(typed):
+        return _date_part(name, typed, notes, imputed)
+    return _category_part(name, typed, notes)
 
 
 def _one_value_only(value: Any) -> str:
     return f"has one value only ({str(value)[:30]!r})"
 
 
-def _typed(column: pd.Series) -> tuple[pd.Series, list[str]]:
+def _typed(column: pd.Series, decimal: str | None) -> tuple[pd.Series, list[Remark]]:
     """A column as numbers, truth values, dates or text, and remarks on how it was read."""
     column = dense_column(column)
     if is_timedelta64_dtype(column):
-        return days_of(column), ["is a duration, taken as days"]
-    if holds_numbers(column) or is_datetime64_any_dtype(column):
+        return days_of(column), [("number", "is a duration, taken as days")]
+    if holds_numbers(column):
+        return column, _rounded(column)
+    if is_datetime64_any_dtype(column):
         return column, []
-    return _read_text(column)
+    return read_text(column, decimal)
 
 
-def _read_text(column: pd.Series) -> tuple[pd.Series, list[str]]:
-    """Text that holds numbers, dates or durations as such, and remarks."""
-    if isinstance(column.dtype, pd.CategoricalDtype) and holds_numbers(
-        column.cat.categories.to_series()
-    ):
-        return column.astype(str).where(column.notna(), None), []
-    text = column.astype(str).str.strip().where(column.notna(), None)
-    known = text[text.notna() & ~text.str.lower().isin(_MISSING)]
-    if not len(known):
-        return text, []
-    distinct = known.drop_duplicates()
-    remarks = []
-    values: pd.Series | None = None
-    if (numbers := read_numbers(distinct)) is not None:
-        values, remarks = numbers.values, [numbers.remark]
-        missing = int(text.notna().sum() - len(known))
-        if missing:
-            remarks.append(f"has {missing} texts such as '?' among its numbers, taken as missing")
-    elif (dates := read_dates(distinct)) is not None:
-        values, remarks = dates.values, [dates.remark]
-    elif (durations := read_durations(distinct)) is not None:
-        values, remarks = durations, ["is a duration, taken as days"]
-    if values is None:
-        return text, []
-    # Each distinct text was read once.
-    read = known.map(pd.Series(values.to_numpy(), index=distinct))
-    unread = int(read.isna().sum())
-    if unread > (1 - MOST_ARE_DATES) * len(known):
-        return text, []
-    if unread:
-        remarks.append(f"has {unread} texts that are not dates, taken as missing")
-    return read.reindex(column.index), [remark for remark in remarks if remark]
+def _rounded(column: pd.Series) -> list[Remark]:
+    """A remark on whole numbers that become equal as float64."""
+    if getattr(column.dtype, "kind", "O") not in "iu" or column.isna().all():
+        return []
+    if max(abs(float(column.max())), abs(float(column.min()))) <= _EXACT:
+        return []
+    lost = column.nunique() - column.astype(np.float64).nunique()
+    if not lost:
+        return []
+    text = (
+        f"holds whole numbers beyond 2^53, of which {lost} become equal to others as float64; if "
+        "they are labels, drop the column or write them as text"
+    )
+    return [("precision", text)]
 
 
-def _number_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | None:
+def _number_part(name: str, column: pd.Series, notes: list[Note], imputed: bool) -> _Part | None:
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     infinite = int(np.isinf(values).sum())
     if infinite:
@@ -263,37 +247,17 @@ def _number_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | Non
     if label := row_label(name, values):
         notes.append(Note(name, "identifier", label))
         return None
-    if remark := sentinel(values):
-        notes.append(Note(name, "sentinel", remark))
+    if code := sentinel(values):
+        as_missing = code.known and imputed
+        advice = (
+            "taken as missing (impute=None keeps it)"
+            if as_missing
+            else "if it stands for a missing value, leave these cells empty"
+        )
+        notes.append(Note(name, "sentinel", f"{code.remark}; {advice}"))
+        if as_missing:
+            values = np.where(values == code.value, np.nan, values)
     return _Part(values[:, None], [name])
-
-
-def sentinel(values: np.ndarray) -> str | None:
-    """A remark on a repeated value that is far from all others, or ``None``.
-
-    A known code is far from a distance of the range of the other values on, any other value from
-    ten times that range on.
-
-    Args:
-      values: ``(N,)``, NaN where missing.
-    """
-    distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-    if len(distinct) <= _LEAST_OTHERS:
-        return None
-    for place, others in ((0, distinct[1:]), (-1, distinct[:-1])):
-        value, count = float(distinct[place]), int(counts[place])
-        nearest = others[0] if place == 0 else others[-1]
-        gap = abs(nearest / 2 - value / 2)
-        extent = others[-1] / 2 - others[0] / 2
-        if count < _REPEATS or gap <= _FAR_OF_CODE * extent:
-            continue
-        if gap > _FAR * extent or np.isclose(value, _MISSING_CODES, rtol=1e-6).any():
-            return (
-                f"has {value:.7g} in {count} of {len(values)} rows, far from all other values "
-                f"({others[0]:.4g} to {others[-1]:.4g}); if it stands for a missing value, leave "
-                "these cells empty"
-            )
-    return None
 
 
 def row_label(name: str, values: np.ndarray) -> str | None:
@@ -312,9 +276,11 @@ def _category_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | N
     count, rows = text.nunique(), len(text)
     if count == rows and rows > 2:
         notes.append(Note(name, "identifier", "has a different text in every row"))
+        notes += _numbers_left_out(name, text)
         return None
     if count > _MANY_TEXTS and count > rows / 2:
         notes.append(Note(name, "text", f"is free text: {count} different texts in {rows} rows"))
+        notes += _numbers_left_out(name, text)
         return None
     encoder = OneHotEncoder(
         drop="if_binary", max_categories=MAX_CATEGORIES, sparse_output=False, dtype=np.float64
@@ -330,8 +296,18 @@ def _category_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | N
     return _Part(values, names)
 
 
-def _date_part(name: str, column: pd.Series, notes: list[Note]) -> _Part:
+def _numbers_left_out(name: str, text: pd.Series) -> list[Note]:
+    """A note if many texts of a column that is left out are numbers."""
+    remark = numbers_among(text)
+    return [Note(name, "mixed", remark)] if remark else []
+
+
+def _date_part(name: str, column: pd.Series, notes: list[Note], imputed: bool) -> _Part:
     dates = pd.to_datetime(column, utc=True)
+    if imputed:
+        dates, remark = without_sentinel_dates(dates)
+        if remark:
+            notes.append(Note(name, "sentinel", remark))
     first = dates.min()
     parts = {
         "days": (dates - first).dt.total_seconds() / 86400,

@@ -117,8 +117,8 @@ def read_costs(path: str | Path) -> dict[str, float]:
 
 def _read_times(name: str, texts: pd.Series) -> tuple[pd.Series, str]:
     numbers = read_numbers(texts)
-    if numbers is not None:
-        return numbers.values, numbers.remark
+    if numbers is not None and numbers.values.notna().all():
+        return numbers.values, "; ".join(filter(None, [numbers.remark, numbers.warning]))
     dates = read_dates(texts)
     if dates is not None:
         unread = texts[dates.values.isna()]

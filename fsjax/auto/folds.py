@@ -66,13 +66,14 @@ def group_numbers(
 ) -> np.ndarray:
     """The group of each row, ``(N,)`` from 0 in order of appearance.
 
-    A row whose label is missing is a group of its own, and so is each row without ``row_groups``.
+    Without ``row_groups`` each row is a group of its own.
 
     Args:
       row_groups: ``(N,)`` labels of any kind, for example patients, or None.
 
     Raises:
       ConfigError: for labels that do not fit the rows, or together with ``ordered``.
+      DataError: for missing labels.
     """
     if row_groups is None:
         return np.arange(rows)
@@ -81,10 +82,15 @@ def group_numbers(
     shape = np.shape(row_groups)
     if shape != (rows,):
         raise ConfigError(f"row_groups has shape {shape}; give a label for each of the {rows} rows")
-    numbers = pd.factorize(pd.Series(row_groups))[0]
-    missing = numbers < 0
-    numbers[missing] = numbers.max() + 1 + np.arange(missing.sum())
-    return numbers
+    labels = pd.Series(row_groups)
+    missing = (labels.isna() | labels.isin(["", " "])).to_numpy()
+    if missing.any():
+        raise DataError(
+            f"row_groups has no label in {int(missing.sum())} of {rows} rows (first: row "
+            f"{int(missing.argmax())}, counted from 0); give each of these rows the label of its "
+            "group, or one of its own if it stands alone, or leave it out"
+        )
+    return pd.factorize(labels)[0]
 
 
 def common_classes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from fsjax.auto.notes import Note
 from fsjax.auto.scoring import OF_TASK
 from fsjax.errors import DataError, check_choice
+from fsjax.readers.spelling import one_spelling
 from fsjax.readers.target_columns import encode_target
 from fsjax.readers.written_numbers import read_numbers
 from fsjax.tables.user_arrays import as_array
@@ -78,11 +80,14 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
     labels, notes = _with_written_numbers(labels.reshape(rows), task)
     if task not in (None, "classification"):
         return ReadTarget(_numbers(labels, task), task, None, notes)
-    values, names = encode_target(labels, _WHERE)
+    with warnings.catch_warnings():
+        # A note says so already.
+        warnings.filterwarnings("ignore", ".*differ only by case", UserWarning)
+        values, names = encode_target(labels, _WHERE)
     if task == "classification":
         if names is None:
             values, names = _numbers_as_classes(labels)
-        return ReadTarget(values, task, names)
+        return ReadTarget(values, task, names, notes)
     if remark := kind_of_target(labels).remark:
         notes += (Note(TARGET, "target", remark),)
     if names is None:
@@ -102,16 +107,24 @@ def is_time_and_event(values: np.ndarray) -> bool:
 def _with_written_numbers(
     labels: np.ndarray, task: str | None
 ) -> tuple[np.ndarray, tuple[Note, ...]]:
-    """Reads texts such as ``€12`` or ``1,5`` as numbers, unless they are to be classes."""
-    texts = pd.Series(labels)
-    if task == "classification" or not all(isinstance(label, str) for label in labels.tolist()):
+    """Reads texts such as ``€12`` or ``1,5`` as numbers, unless they are to be classes.
+
+    Labels that differ only by spaces or Unicode form are merged.
+    """
+    if labels.dtype.kind not in "OUT":
         return labels, ()
-    distinct = texts.drop_duplicates().str.strip()
-    numbers = read_numbers(distinct)
-    if numbers is None or not numbers.remark:
+    texts = pd.Series(labels, dtype=object)
+    if not all(isinstance(label, str) for label in texts.dropna().tolist()):
         return labels, ()
-    values = texts.map(dict(zip(texts[distinct.index], numbers.values, strict=True)))
-    return values.to_numpy(np.float64), (Note(TARGET, "target", numbers.remark),)
+    spelling = one_spelling(texts)
+    distinct = spelling.texts.dropna().drop_duplicates()
+    numbers = None if task == "classification" else read_numbers(distinct)
+    if numbers is None or not numbers.remark or numbers.values.isna().any():
+        notes = (Note(TARGET, "spelling", text) for text in spelling[1:] if text)
+        return spelling.texts.to_numpy(labels.dtype), tuple(notes)
+    values = spelling.texts.map(pd.Series(numbers.values.to_numpy(), index=distinct))
+    notes = (Note(TARGET, "target", text) for text in numbers[1:] if text)
+    return values.to_numpy(np.float64), tuple(notes)
 
 
 def _numbers_as_classes(numbers: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:

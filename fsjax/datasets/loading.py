@@ -58,7 +58,8 @@ def load(
             (of the column) does not use classes. ``dense`` converts a sparse file to a dense
             table, and reads a table on disk into memory; ``max_bytes`` limits the memory that
             a file may take; ``separator`` and ``decimal`` say how a text table is written, if
-            they are not to be detected. For ``madelon_like``, ``ehr_like`` and ``ring_xor_sum``,
+            they are not to be detected, and ``skip_rows`` how many lines come before it. For
+            ``madelon_like``, ``ehr_like`` and ``ring_xor_sum``,
             the arguments of the functions of these names in ``fsjax.data``.
 
     Raises:
@@ -74,7 +75,9 @@ def load(
             f"your own table ({', '.join(KINDS)})"
         )
     generate = _GENERATED.get(name)
-    file_options = () if name in ENTRIES else ("dense", "max_bytes", "separator", "decimal")
+    file_options = (
+        () if name in ENTRIES else ("dense", "max_bytes", "separator", "decimal", "skip_rows")
+    )
     arguments = inspect.signature(generate).parameters if generate else ()
     allowed = (*arguments, "impute", *file_options)
     for option in options:

@@ -21,6 +21,7 @@ from fsjax.readers.file_type import reader_errors
 from fsjax.readers.table_files import features_of
 from fsjax.readers.target_columns import target_column
 from fsjax.readers.text import USUAL_SEPARATOR, open_text
+from fsjax.readers.written_numbers import numbers_with_commas
 from fsjax.tables.sparse import MOST
 from fsjax.tables.stored import rows_of_block
 
@@ -135,8 +136,8 @@ def _text(path: Path, target: TargetColumn, usual_separator: str) -> Source:
 
     def join(parts: Sequence[Any]) -> np.ndarray:
         texts = pd.concat(parts)
-        if table.dialect.decimal == ",":
-            texts = texts.str.translate(str.maketrans(",.", ".,"))
+        if table.dialect.decimal == "," and (numbers := numbers_with_commas(texts)) is not None:
+            return numbers.to_numpy()
         try:
             return pd.to_numeric(texts).to_numpy()
         except ValueError:

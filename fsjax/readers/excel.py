@@ -10,7 +10,7 @@ import pandas as pd
 from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import DataError
 from fsjax.extras import require
-from fsjax.readers.text import check_header, without_nameless_columns
+from fsjax.readers.column_names import check_header, without_nameless_columns
 
 #: Measured ratio of the memory of cells to the size of their text in the file.
 _UNFOLDS = 3

@@ -18,8 +18,10 @@ from fsjax.readers.excel import excel_frame
 from fsjax.readers.file_type import located, reader_errors, sniff
 from fsjax.readers.formats import FileTable, compact, read_mat, read_npz
 from fsjax.readers.parquet import parquet_frame
+from fsjax.readers.stray_rows import without_stray_rows
 from fsjax.readers.target_columns import encode_target, encode_targets, target_names, without_target
 from fsjax.readers.text import USUAL_SEPARATOR, check_decimal, check_separator, open_text
+from fsjax.readers.written_numbers import DECIMAL
 from fsjax.tables.checks import check_features, name_some, numeric_columns
 from fsjax.tables.columns import default_names
 from fsjax.tables.dataset import Dataset
@@ -38,11 +40,12 @@ Target = str | int | Sequence[str | int] | None
 
 
 class Options(NamedTuple):
-    """The memory limit, and the notation of a text table where it is not detected."""
+    """The memory limit, and the form of a text table where it is not detected."""
 
     max_bytes: int | None = None
     separator: str | None = None
     decimal: str | None = None
+    skip_rows: int = 0
 
 
 class LoadedFrame(NamedTuple):
@@ -53,15 +56,17 @@ class LoadedFrame(NamedTuple):
       target: ``(N,)``, or ``(N, C)`` for several columns.
       remarks: what the reader detected, for example separators; each a sentence about the file
         without a full stop.
+      warnings: readings that may be wrong, and how to override them.
     """
 
     frame: pd.DataFrame
     target: np.ndarray
     remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
-#: A frame and remarks on how it was read; ``None`` if a file holds arrays.
-_Frame = tuple[pd.DataFrame, tuple[str, ...]] | None
+#: A frame, remarks on how it was read, and warnings; ``None`` if a file holds arrays.
+_Frame = tuple[pd.DataFrame, tuple[str, ...], tuple[str, ...]] | None
 
 
 def _no_arrays(data: bytes, target: Target, max_bytes: int | None) -> FileTable:
@@ -93,6 +98,7 @@ def load_table(
     max_bytes: int | None = None,
     separator: str | None = None,
     decimal: str | None = None,
+    skip_rows: int = 0,
 ) -> Dataset:
     """Load a user's table as float32 (or compact integer) features.
 
@@ -118,6 +124,7 @@ def load_table(
             detects it; ``source`` of the data set says if it is not the one that the suffix
             implies.
         decimal: ``'.'`` or ``','``; None detects it, and ``source`` mentions decimal commas.
+        skip_rows: number of lines above the column names of a text table that are not part of it.
 
     Raises:
         ConfigError: for an unknown ``impute``, ``separator`` or ``decimal``.
@@ -129,7 +136,7 @@ def load_table(
         check_choice("impute", impute, RULES)
     check_flag("dense", dense)
     path = located(name, folders)
-    options, where = _options(path, max_bytes, separator, decimal), str(path)
+    options, where = _options(path, max_bytes, separator, decimal, skip_rows), str(path)
     kind, data = _contents(path, max_bytes)
     with _errors_of(path, kind):
         table, remarks = _read(kind, data, target, options)
@@ -162,6 +169,7 @@ def load_frame(
     max_bytes: int | None = None,
     separator: str | None = None,
     decimal: str | None = None,
+    skip_rows: int = 0,
 ) -> LoadedFrame:
     """Load a user's table as it is, with text, dates and missing values.
 
@@ -170,7 +178,7 @@ def load_frame(
         target: the column to predict, or several, as for :func:`load_table`; text, Excel and
             Parquet tables need one.
         max_bytes: limit on the memory, as for :func:`load_table`.
-        separator, decimal: of a text table, as for :func:`load_table`.
+        separator, decimal, skip_rows: of a text table, as for :func:`load_table`.
 
     Returns:
         The frame, the target with its original values, and remarks on how the file was read. The
@@ -182,13 +190,13 @@ def load_frame(
             not a text table.
     """
     path = located(name)
-    options = _options(path, max_bytes, separator, decimal)
+    options = _options(path, max_bytes, separator, decimal, skip_rows)
     kind, data = _contents(path, max_bytes)
     with _errors_of(path, kind):
         table = kind.frame(data, options)
     if table is None:
         return _frame_of_arrays(path, kind, data, target, max_bytes)
-    frame, remarks = table
+    frame, remarks, warnings = table
     if len(frame) == 0:
         raise DataError(f"{path} is empty: there are column names but no rows")
     if target is None:
@@ -198,7 +206,7 @@ def load_frame(
         )
     with _errors_of(path, kind):
         rest, y = without_target(frame, target)
-    return LoadedFrame(rest, y, remarks)
+    return LoadedFrame(rest, y, remarks, warnings)
 
 
 def _frame_of_arrays(
@@ -215,16 +223,23 @@ def _frame_of_arrays(
 
 
 def _options(
-    path: Path, max_bytes: int | None, separator: str | None, decimal: str | None
+    path: Path,
+    max_bytes: int | None,
+    separator: str | None,
+    decimal: str | None,
+    skip_rows: int,
 ) -> Options:
     """The options for a file; ConfigError for options that its type does not have."""
-    for option, value in (("separator", separator), ("decimal", decimal)):
+    if isinstance(skip_rows, bool) or not isinstance(skip_rows, int) or skip_rows < 0:
+        raise ConfigError(f"skip_rows={skip_rows!r}; give a number of lines, from 0")
+    given = {"separator": separator, "decimal": decimal, "skip_rows": skip_rows or None}
+    for option, value in given.items():
         if value is not None and path.suffix.lower() not in (*USUAL_SEPARATOR, ".txt"):
             raise ConfigError(
                 f"{option}={value!r} is for .csv, .tsv and .txt files, not for {path.name}; leave "
                 "it out"
             )
-    return Options(max_bytes, check_separator(separator), check_decimal(decimal))
+    return Options(max_bytes, check_separator(separator), check_decimal(decimal), skip_rows)
 
 
 def _read(
@@ -234,7 +249,8 @@ def _read(
     table = kind.frame(data, options)
     if table is None:
         return kind.read(data, target, options.max_bytes), ()
-    return _from_frame(table[0], target), table[1]
+    frame, remarks, warnings = table
+    return _from_frame(frame, target), remarks + warnings
 
 
 def _contents(path: Path, max_bytes: int | None) -> tuple[_Kind, bytes]:
@@ -271,8 +287,18 @@ def _text_frame(usual: str | None, data: bytes, options: Options) -> _Frame:
     if usual is None and options.separator is None and _is_libsvm(data):
         return None
     file = io.BytesIO(data)
-    table = open_text(file, usual, options.separator, options.decimal)
-    return table.frame(file), table.remarks
+    table = open_text(file, usual, options.separator, options.decimal, options.skip_rows)
+    mark = table.dialect.decimal
+    frame, remarks = without_stray_rows(table.frame(file), mark)
+    if mark == "," or options.decimal is not None:
+        frame.attrs[DECIMAL] = mark
+    return frame, table.remarks + remarks, table.dialect.warnings
+
+
+def _excel_frame(data: bytes, options: Options) -> _Frame:
+    frame, remarks = excel_frame(data, options.max_bytes)
+    frame, more = without_stray_rows(frame)
+    return frame, remarks + more, ()
 
 
 def _read_libsvm(data: bytes, target: Target, max_bytes: int | None) -> FileTable:
@@ -309,12 +335,12 @@ KINDS: dict[str, _Kind] = {
     ".xlsx": _Kind(
         "an Excel workbook",
         ("a zip archive",),
-        frame=lambda data, options: excel_frame(data, options.max_bytes),
+        frame=_excel_frame,
     ),
     ".parquet": _Kind(
         "a Parquet file",
         ("a Parquet file",),
-        frame=lambda data, options: (parquet_frame(data, options.max_bytes), ()),
+        frame=lambda data, options: (parquet_frame(data, options.max_bytes), (), ()),
     ),
     ".npz": _Kind(
         "a NumPy archive (np.savez)", ("a zip archive",), partial(_read_arrays, read_npz)

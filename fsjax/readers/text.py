@@ -11,7 +11,6 @@ import csv
 import io
 import re
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import BinaryIO, NamedTuple
@@ -20,8 +19,9 @@ import numpy as np
 import pandas as pd
 
 from fsjax.errors import ConfigError, DataError
+from fsjax.readers.column_names import check_header, without_nameless_columns
 from fsjax.readers.file_type import UTF16_MARKS
-from fsjax.tables.checks import name_some
+from fsjax.readers.written_numbers import numbers_with_commas
 
 #: Separator of the columns by suffix; the separator of a ``.txt`` file is always detected.
 USUAL_SEPARATOR = {".csv": ",", ".tsv": "\t"}
@@ -46,12 +46,15 @@ _LINES = 10 * _RECORDS
 #: Bytes that are decoded at a time.
 _PIECE = 2**20
 
+_CONTROL_Z = "\x1a"
+
 _PANDAS_PREFIX = "Error tokenizing data. C error: "
 
 _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d*),\d+(?:[eE][+-]?\d+)?")
 _DECIMAL_POINT = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?:[eE][+-]?\d+)?")
 _INTEGER = re.compile(r"[+-]?\d+")
+_POINT_OF_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
 _COMMA_OF_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
 
 
@@ -62,11 +65,13 @@ class Dialect(NamedTuple):
       separator: one character, or :data:`WHITESPACE`.
       decimal: one of :data:`DECIMAL_MARKS`.
       remarks: detected deviations from the usual form, each a sentence without a full stop.
+      warnings: readings that may be wrong, and how to override them.
     """
 
     separator: str
     decimal: str
     remarks: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def check_separator(separator: str | None) -> str | None:
@@ -108,12 +113,24 @@ def dialect_of(
         chosen = _detected_separator(text, usual)
         if usual is not None and chosen != usual:
             remarks.append(f"its columns are separated by {_shown(chosen)}, not {_shown(usual)}")
-    mark = decimal
+    mark, doubts = decimal, []
+    records = first_records(text, chosen)[1:]
     if mark is None:
-        mark = _detected_decimal(first_records(text, chosen)[1:], chosen)
+        mark = _detected_decimal(records, chosen)
         if mark == ",":
             remarks.append("its numbers have decimal commas")
-    return Dialect(chosen, mark, tuple(remarks))
+            commas = [cell for record in records for cell in record if "," in cell]
+            commas = [cell for cell in commas if _DECIMAL_COMMA.fullmatch(cell)]
+            if all(_COMMA_OF_THOUSANDS.fullmatch(cell) for cell in commas):
+                doubts.append(
+                    f"numbers such as {commas[0]!r} are read with decimal commas; if these are "
+                    "commas of thousands, say so (decimal='.', on the command line --decimal=.)"
+                )
+    points = [cell for record in records for cell in record if _POINT_OF_THOUSANDS.fullmatch(cell)]
+    if mark == "," and points:
+        value = points[0].replace(".", "")
+        remarks.append(f"points are thousands marks ({points[0]} is {value})")
+    return Dialect(chosen, mark, tuple(remarks), tuple(doubts))
 
 
 def first_records(text: str, separator: str, count: int = _RECORDS) -> list[list[str]]:
@@ -175,11 +192,10 @@ def _detected_decimal(records: Sequence[Sequence[str]], separator: str) -> str:
     if all(_COMMA_OF_THOUSANDS.fullmatch(cell) for cell in commas):
         # 1,234 is a whole number where commas separate columns, or points are decimal marks.
         return "." if points or separator == "," else ","
-    only_thousands = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+")
     plain_points = [
         cell
         for cell in cells
-        if _DECIMAL_POINT.fullmatch(cell) and not only_thousands.fullmatch(cell)
+        if _DECIMAL_POINT.fullmatch(cell) and not _POINT_OF_THOUSANDS.fullmatch(cell)
     ]
     return "," if len(commas) > len(plain_points) else "."
 
@@ -247,13 +263,16 @@ class TextTable(NamedTuple):
                 )
                 for frame in [reader] if rows is None else reader:
                     frame.columns = self.header
-                    yield without_nameless_columns(_with_long_integers(frame, as_text), done)
+                    frame = _with_long_integers(frame, as_text)
+                    if self.dialect.decimal == ",":
+                        frame = _with_points_of_thousands(frame, as_text)
+                    yield without_nameless_columns(frame, done)
                     done += len(frame)
         except pd.errors.ParserWarning:
             raise DataError(
                 f"it has more values in a line than column names ({len(self.header)}); give every "
-                "column a name, also the column of row names, and remove titles above the column "
-                "names"
+                "column a name, also the column of row names, and skip titles above the column "
+                "names (skip_rows=N, on the command line --skip-rows=N)"
             ) from None
         except pd.errors.ParserError as error:
             complaint = str(error).strip().splitlines()[0].removeprefix(_PANDAS_PREFIX)
@@ -277,12 +296,26 @@ def _with_long_integers(frame: pd.DataFrame, as_text: Sequence[str]) -> pd.DataF
     return frame
 
 
+def _with_points_of_thousands(frame: pd.DataFrame, as_text: Sequence[str]) -> pd.DataFrame:
+    """The frame of a table with decimal commas, with texts such as ``2.551`` as numbers."""
+    for place, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
+        if name in as_text or dtype.kind != "O":
+            continue
+        if (numbers := numbers_with_commas(frame.iloc[:, place])) is not None:
+            frame.isetitem(place, numbers)
+    return frame
+
+
 def _are_integers(values: pd.Series) -> bool:
     return bool(values.astype(str).str.fullmatch(_INTEGER).all())
 
 
 def open_text(
-    file: BinaryIO, usual: str | None, separator: str | None = None, decimal: str | None = None
+    file: BinaryIO,
+    usual: str | None,
+    separator: str | None = None,
+    decimal: str | None = None,
+    skip_rows: int = 0,
 ) -> TextTable:
     """Find out how a text table is read: a line of column names, then the rows.
 
@@ -293,14 +326,17 @@ def open_text(
     Args:
       file: the table, which is read from its start.
       usual, separator, decimal: as for :func:`dialect_of`.
+      skip_rows: number of lines above the column names that are not part of the table.
 
     Raises:
-      DataError: if there is no line of column names, names are repeated or numbers, or no encoding
-        fits.
+      DataError: if there is no line of column names, there are notes above it, names are repeated
+        or numbers, or no encoding fits.
     """
     encoding, remarks = _encoding_of(file)
-    skipped, declared = 0, None
-    for line in _text_of(file, encoding):
+    if _ends_with_control_z(file):
+        remarks += ("it ends with the character Ctrl-Z, which is left out",)
+    skipped, declared = skip_rows, None
+    for line in _text_of(file, encoding, skip_rows):
         match = _SEPARATOR_LINE.fullmatch(line)
         if match is not None and declared is None:
             declared = match[1]
@@ -309,15 +345,50 @@ def open_text(
         skipped += 1
     else:
         raise DataError("it is empty: there is no line of column names")
-    start = "".join(islice(_text_of(file, encoding, skipped), _LINES))
+    start = "".join(islice(_text_of(file, encoding, skipped), _LINES)).replace(_CONTROL_Z, "")
+    if not skip_rows and (notes := _lines_of_notes(start, separator or declared)):
+        raise DataError(
+            f"its first {'line holds' if notes == 1 else f'{notes} lines hold'} notes and not "
+            f"column names ({start.splitlines()[0][:60]!r}); skip them (skip_rows={notes}, on the "
+            f"command line --skip-rows={notes})"
+        )
     dialect = dialect_of(start, usual, separator or declared, decimal)
     header = first_records(start, dialect.separator, count=1)[0]
     check_header(header)
     return TextTable(encoding, skipped, header, dialect, remarks + dialect.remarks)
 
 
+def _ends_with_control_z(file: BinaryIO) -> bool:
+    file.seek(0, io.SEEK_END)
+    file.seek(max(0, file.tell() - 4))
+    return file.read().rstrip(b"\0\r\n").endswith(_CONTROL_Z.encode())
+
+
+def _lines_of_notes(start: str, separator: str | None) -> int:
+    """The number of lines above the column names that have one cell, where all others have more."""
+    lines = [line.rstrip("\n") for line in islice(io.StringIO(start, newline=None), _RECORDS)]
+    fewest = 0
+    for candidate in _CANDIDATES if separator is None else (separator,):
+        split = [len(line.rstrip(candidate).split(candidate)) > 1 for line in lines]
+        notes = split.index(True) if any(split) else 0
+        # Rows may have separators within quotes.
+        counts = [line.count(candidate) for line in lines[notes:] if line.strip()]
+        if len(counts) < 2 or np.mean(np.array(counts) == counts[0]) < 0.9 or not counts[0]:
+            continue
+        if not notes:
+            return 0
+        fewest = min(fewest or notes, notes)
+    return fewest
+
+
 class _Text(io.TextIOWrapper):
-    """The text of a file, which is not closed with it."""
+    """The text of a file, which is not closed with it, without Ctrl-Z, an old mark of its end."""
+
+    def read(self, size: int | None = -1) -> str:
+        """At most ``size`` characters."""
+        text = super().read(size)
+        # An empty text would be the end of the file.
+        return text.replace(_CONTROL_Z, "") or text.replace(_CONTROL_Z, "\n")
 
     def __init__(self, file: BinaryIO, encoding: str) -> None:
         # Only line ends separate records: a form feed or U+2028 is part of a cell.
@@ -361,59 +432,3 @@ def _first_undecodable(file: BinaryIO, encoding: str) -> int | None:
             return start + error.start
         if not piece:
             return None
-
-
-def without_nameless_columns(frame: pd.DataFrame, start: int = 0) -> pd.DataFrame:
-    """The frame without nameless columns that only count the rows, or have no values.
-
-    Args:
-      start: number of rows before them.
-
-    Raises:
-      DataError: for a nameless column with other values.
-    """
-    kept = []
-    for place, name in enumerate(frame.columns):
-        column = frame.iloc[:, place]
-        if name == "" and (column.isna().all() or (place == 0 and _counts_rows(column, start))):
-            continue
-        kept.append(place)
-    nameless = [place for place in kept if frame.columns[place] == ""]
-    if nameless:
-        raise DataError(
-            f"column {nameless[0] + 1} (the first is 1) has values but no name; the first line "
-            "has to give every column its own name"
-        )
-    return frame.iloc[:, kept]
-
-
-def _counts_rows(column: pd.Series, start: int) -> bool:
-    """Whether a column counts the rows from 0 or from 1, where ``start`` rows are before it."""
-    if not len(column) or column.dtype.kind not in "iu":
-        return False
-    values = column.to_numpy()
-    counts = values[0] + np.arange(len(values))
-    return bool(values[0] - start in (0, 1) and np.array_equal(values, counts))
-
-
-def check_header(header: Sequence[str]) -> None:
-    """DataError for column names that are numbers, and for repeated ones."""
-    named = [name for name in header if name]
-    repeated = [name for name, count in Counter(named).items() if count > 1]
-    if _all_numbers(header) and (repeated or not all(name.isdigit() for name in header)):
-        raise DataError(
-            f"the first line holds numbers ({name_some(header)}); add a first line with column "
-            "names"
-        )
-    if repeated:
-        raise DataError(
-            f"it has {len(repeated)} column names more than once: {name_some(repeated)}; give "
-            "every column its own name"
-        )
-
-
-def _all_numbers(header: Sequence[str]) -> bool:
-    try:
-        return bool([float(name) for name in header])
-    except ValueError:
-        return False

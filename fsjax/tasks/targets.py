@@ -7,6 +7,7 @@ check the target of a data set and return what the engine trains on. The table o
 
 from __future__ import annotations
 
+import unicodedata
 import warnings
 from typing import Any
 
@@ -52,7 +53,7 @@ def warn_of_numbers(y: np.ndarray, where: str = "y") -> None:
 def numbered(y: np.ndarray, where: str = "y") -> tuple[np.ndarray, np.ndarray]:
     """The sorted labels, and the number of the label of each row.
 
-    DataError for labels of several types; warns of labels that differ only by spaces.
+    DataError for labels of several types; warns of labels that differ only by spaces or case.
     """
     try:
         classes, numbers = np.unique(y, return_inverse=True)
@@ -63,19 +64,22 @@ def numbered(y: np.ndarray, where: str = "y") -> tuple[np.ndarray, np.ndarray]:
             "or all numbers"
         ) from None
     if classes.dtype.kind in "OUST":
-        warn_of_spaces(classes, where)
+        warn_of_spelling(classes, where)
     return classes, numbers
 
 
-def warn_of_spaces(classes: np.ndarray, where: str) -> None:
-    """Warn of two labels that differ only by spaces."""
+def warn_of_spelling(classes: np.ndarray, where: str) -> None:
+    """Warn of two labels that differ only by spaces, Unicode form or case."""
     seen: dict[str, Any] = {}
     for label in classes:
-        other = seen.setdefault(str(label).strip(), label)
-        if other is not label and str(other).strip() == str(label).strip():
+        plain = " ".join(unicodedata.normalize("NFKC", str(label)).split())
+        other = seen.setdefault(plain.casefold(), label)
+        if other is not label:
+            same = " ".join(unicodedata.normalize("NFKC", str(other)).split()) == plain
+            what = "spaces or Unicode form" if same else "case"
             warnings.warn(
                 f"{where} holds the labels {str(other)!r} and {str(label)!r}, which differ only by "
-                "spaces, as two classes; strip the spaces if they are one class",
+                f"{what}, as two classes; write them alike if they are one class",
                 stacklevel=4,
             )
             return

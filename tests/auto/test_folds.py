@@ -3,9 +3,10 @@
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from fsjax.auto.folds import common_classes, halves, rounds_of
+from fsjax.auto.folds import common_classes, group_numbers, halves, rounds_of
 from fsjax.errors import ConfigError, DataError
 
 
@@ -33,11 +34,14 @@ def test_groups_stay_on_one_side_for_all_tasks(task):
             assert not set(labels[fold.train]) & set(labels[fold.test])
 
 
-def test_rows_without_a_label_are_groups_of_their_own():
-    labels = np.array([None] * 30 + ["a"] * 10 + ["b"] * 10, object)
-    folds = rounds_of(np.arange(50.0), "regression", 0, labels)[0]
-    assert len(folds) == 5
-    assert sum(bool(set(fold.test) & set(range(30))) for fold in folds) == 5
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, "", pd.NaT])
+def test_rows_without_a_group_are_refused(missing):
+    labels = pd.Series([*["a"] * 10, missing, *["b"] * 9], dtype=object)
+    for row_groups in (labels, labels.to_numpy(), labels.tolist()):
+        with pytest.raises(DataError, match="row_groups has no label in 1 of 20 rows .*row 10"):
+            group_numbers(row_groups, 20)
+    with pytest.raises(DataError, match="row_groups has no label in 1 of 3 rows"):
+        group_numbers([1.0, np.nan, 2.0], 3)
 
 
 @pytest.mark.parametrize("task", ["classification", "regression", "survival"])

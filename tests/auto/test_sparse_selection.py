@@ -323,7 +323,7 @@ def test_files(suffix, never_dense, tmp_path, monkeypatch, capsys):
     else:
         dump_svmlight_file(X, y, "t.libsvm")
     target = "label" if suffix == "npz" else None
-    frame, _, _ = load_frame(f"t.{suffix}", target)
+    frame, _, _, _ = load_frame(f"t.{suffix}", target)
     assert table_columns.is_sparse(frame)
     assert frame.shape == (100, 700)
     flags = ["--methods=l1", "--quiet", "--budget=1h", "--drop=x9", "--workdir=w"]

@@ -275,7 +275,7 @@ def test_a_long_text_that_a_file_holds_once(tmp_path: Path) -> None:
     assert path.stat().st_size < 2**20
     with pytest.raises(DataError, match=r"with its texts would take 95.* 50.0 MiB \(max_bytes\)"):
         load_frame(str(path), target="label", max_bytes=50 * 2**20)
-    frame, target, _ = load_frame(str(path), target="label")
+    frame, target, _, _ = load_frame(str(path), target="label")
     assert len(frame) == 2000 and set(map(len, target)) == {1, 10**5}
 
 

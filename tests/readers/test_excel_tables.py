@@ -33,7 +33,7 @@ def workbook(tmp_path: Path) -> Path:
 
 
 def test_the_first_sheet_is_read(workbook: Path) -> None:
-    frame, target, remarks = load_frame(str(workbook), "label")
+    frame, target, remarks, _ = load_frame(str(workbook), "label")
     assert list(frame.columns) == ["age", "dose", "city", "day"]
     assert frame["age"].tolist() == [50, 61, 72, 40] and frame["day"].dtype.kind == "M"
     np.testing.assert_array_equal(frame["dose"], [1.5, np.nan, np.nan, 2.5])

@@ -61,11 +61,11 @@ def test_frames_as_they_are(frame: pd.DataFrame, tmp_path: Path, suffix: str) ->
     else:
         np.savez(path, X=frame[["a"]], weeks=frame["weeks"], relapse=frame["relapse"])
     for target in ("weeks,relapse", ["weeks", "relapse"]):
-        rest, y, _ = load_frame(str(path), target)
+        rest, y, _, _ = load_frame(str(path), target)
         np.testing.assert_array_equal(y.astype(float), frame[["weeks", "relapse"]].to_numpy(float))
         if suffix != ".npz":
             pd.testing.assert_frame_equal(rest, frame[["a", "b"]])
-    rest, y, _ = load_frame(str(path), "weeks")
+    rest, y, _, _ = load_frame(str(path), "weeks")
     np.testing.assert_array_equal(y, frame["weeks"])
     with pytest.raises(DataError, match="relaps"):
         load_frame(str(path), "weeks,relaps")
@@ -80,7 +80,7 @@ def test_several_targets_of_a_sparse_file(frame: pd.DataFrame, tmp_path: Path) -
     dataset = load(str(tmp_path / "t.npz"), target="weeks,relapse")
     assert sp.issparse(dataset.X)
     np.testing.assert_array_equal(dataset.y, expected)
-    rest, y, _ = load_frame(str(tmp_path / "t.npz"), "weeks,relapse")
+    rest, y, _, _ = load_frame(str(tmp_path / "t.npz"), "weeks,relapse")
     np.testing.assert_array_equal(rest.sparse.to_coo().toarray(), x.toarray())
     np.testing.assert_array_equal(y, expected)
     np.savez(tmp_path / "t.npz", format=b"csr", **parts, y=expected)

@@ -28,7 +28,7 @@ def test_semicolons_and_decimal_commas_are_detected_and_said(tmp_path: Path) -> 
     table = load_table(path, target="label")
     np.testing.assert_array_equal(table.X, [[1.5, 2], [2.25, 3], [-0.5, 4]])
     assert "separated by ';'" in table.source and "decimal commas" in table.source
-    frame, _, remarks = load_frame(path, "label")
+    frame, _, remarks, _ = load_frame(path, "label")
     assert frame["a"].tolist() == [1.5, 2.25, -0.5]
     assert remarks == (
         "its columns are separated by ';', not ','", "its numbers have decimal commas",
@@ -88,7 +88,7 @@ def test_a_tsv_with_an_index_column_is_read(tmp_path: Path) -> None:
 
 def test_line_ends_within_quotes_and_unusual_ones_within_cells(tmp_path: Path) -> None:
     text = 'a,"two\nlines",label\n1,"x\ny",p\n2,"u\u2028v\x0cw\x85z",q\n'
-    frame, target, _ = load_frame(write(tmp_path, "a.csv", text), "label")
+    frame, target, _, _ = load_frame(write(tmp_path, "a.csv", text), "label")
     assert list(frame.columns) == ["a", "two\nlines"]
     assert frame["two\nlines"].tolist() == ["x\ny", "u\u2028v\x0cw\x85z"]
     assert target.tolist() == ["p", "q"]
@@ -115,10 +115,10 @@ def test_whole_numbers_beyond_64_bits_are_numbers(tmp_path: Path) -> None:
     np.testing.assert_allclose(X[:, 0], [2.0**64, 2, 2.0**63])
 
 
-def test_texts_like_numbers_and_gaps_in_yes_or_no_stay_as_they_are(tmp_path: Path) -> None:
+def test_points_of_thousands_and_gaps_in_yes_or_no(tmp_path: Path) -> None:
     path = write(tmp_path, "a.csv", "a;b;c;y\n1.234;True;1,5;0\n5.678;;2,5;1\n9.012;False;0,5;0\n")
     frame = load_frame(str(path), "y")[0]
-    assert frame["a"].tolist() == ["1.234", "5.678", "9.012"]
+    assert frame["a"].tolist() == [1234, 5678, 9012]
     assert frame["b"].dropna().tolist() == [True, False] and frame["b"].dtype == object
     assert frame["c"].tolist() == [1.5, 2.5, 0.5]
 
@@ -126,11 +126,11 @@ def test_texts_like_numbers_and_gaps_in_yes_or_no_stay_as_they_are(tmp_path: Pat
 def test_encodings_of_excel_are_read_and_said(tmp_path: Path) -> None:
     text = "größe;label\n1,5;x\n2,5;y\n"
     (tmp_path / "windows.csv").write_bytes(text.encode("cp1252"))
-    frame, _, remarks = load_frame(str(tmp_path / "windows.csv"), "label")
+    frame, _, remarks, _ = load_frame(str(tmp_path / "windows.csv"), "label")
     assert frame["größe"].tolist() == [1.5, 2.5]
     assert remarks[0] == "it is not UTF-8 text and is read as Windows-1252"
     (tmp_path / "utf16.csv").write_bytes(text.encode("utf-16"))
-    frame, _, remarks = load_frame(str(tmp_path / "utf16.csv"), "label")
+    frame, _, remarks, _ = load_frame(str(tmp_path / "utf16.csv"), "label")
     assert frame["größe"].tolist() == [1.5, 2.5] and len(remarks) == 2
 
 
