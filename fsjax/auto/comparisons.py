@@ -18,9 +18,11 @@ from fsjax.auto.differences import Difference, difference, row_difference
 from fsjax.auto.folds import parts
 from fsjax.auto.judge import fitted
 from fsjax.auto.method_names import selected_by
+from fsjax.auto.problem import Problem
 from fsjax.auto.row_scores import ROW_SCORES
 from fsjax.auto.rule import Choice
 from fsjax.auto.statements import Comparison
+from fsjax.report.wording import count
 
 #: Random columns that each fold compares with; their mean counts.
 DRAWS: Final = 5
@@ -56,23 +58,38 @@ def comparisons(contest: Contest, choice: Choice) -> list[Comparison]:
     for name, size in scores:
         if size == choice.size and name not in (ALL, choice.method):
             others[name] = f"{number} {selected_by(name)}"
-    by_row = problem.metric.name in ROW_SCORES
-    rows = []
+    others = {
+        name: against
+        for name, against in others.items()
+        if (name, units if name == ALL else choice.size) in scores
+    }
     paired_rows = _PairedRows(contest, choice)
+    by_row = problem.metric.name in ROW_SCORES and all(map(paired_rows.recorded, others))
+    over = _paired_over(problem) if by_row else "the folds"
+    rows = []
     for name, against in others.items():
-        key = (name, units if name == ALL else choice.size)
-        if key not in scores:
-            continue
-        if by_row and paired_rows.recorded(name):
+        if by_row:
             paired = paired_rows.against(name)
         else:
+            key = (name, units if name == ALL else choice.size)
             paired = difference(scores[choice.method, choice.size], scores[key], problem.share)
         if paired is None:
             continue
-        row = Comparison(name, against, paired, paired.verdict(problem.metric.margin))
+        row = Comparison(name, against, paired, paired.verdict(problem.metric.margin), over)
         # All columns and random ones first, then those that come closest.
         rows.append((-np.inf if name in (ALL, _RANDOM) else paired.mean, row))
     return [row for _, row in sorted(rows, key=lambda entry: entry[0])]
+
+
+def _paired_over(problem: Problem) -> str:
+    """What the differences are the mean over, in words."""
+    clusters = count(len(problem.y), "row")
+    if problem.ordered:
+        clusters = f"{_BLOCKS} blocks of {clusters}"
+    elif problem.row_groups is not None:
+        clusters = f"{len(np.unique(problem.row_groups))} groups of rows"
+    rounds = len(problem.rounds)
+    return clusters if rounds == 1 else f"{clusters}, in up to {rounds} rounds of cross-validation"
 
 
 class _PairedRows:
@@ -109,26 +126,27 @@ class _PairedRows:
         """The difference from a method; None if there is no time for the first round."""
         problem = self._contest.problem
         total, times = np.zeros(len(problem.y)), np.zeros(len(problem.y), int)
-        complete = 0
+        means: list[float] = []
         for number in range(len(problem.rounds)):
             places = [place for place in self._places if place.number == number]
             if number and any(self._sets(place, name) is None for place in places):
                 break
             for place in places:
                 if self._contest.clock.left() <= self._least:
-                    return None if number == 0 else self._result(total, times, complete)
+                    return None if number == 0 else self._result(total, times, means)
                 values = self._difference(place, name)
                 if values is None:
                     continue
                 rows = problem.rounds[number][place.fold].test
                 total[rows] += values
                 times[rows] += 1
-                complete += 1
-        return self._result(total, times, complete)
+                means.append(float(values.mean()))
+        return self._result(total, times, means)
 
-    def _result(self, total: np.ndarray, times: np.ndarray, folds: int) -> Difference:
+    def _result(self, total: np.ndarray, times: np.ndarray, means: list[float]) -> Difference:
         values = np.where(times > 0, total / np.maximum(times, 1), np.nan)
-        return row_difference(values, self._clusters(), folds)
+        folds = self._contest.problem.folds
+        return row_difference(values, self._clusters(), np.array(means), folds)
 
     def _clusters(self) -> np.ndarray:
         problem = self._contest.problem

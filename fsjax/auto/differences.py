@@ -13,11 +13,6 @@ CONFIDENCE: Final = 0.95
 #: Scores that differ by less, relatively or absolutely, are equal.
 _SAME: Final = 1e-9
 
-#: Variance of a mean difference over test rows, in units of that of the rows: the models of the
-#: folds, and the one on all rows, were trained on different rows
-#: (:mod:`experiments.studies.selection.comparisons`).
-_TRAINING: Final = 1.25
-
 #: Fewest degrees of freedom with which an interval over rows is known.
 _LEAST_FREEDOM: Final = 1.0
 
@@ -88,8 +83,14 @@ def difference(first: np.ndarray, second: np.ndarray, share: float) -> Differenc
     return Difference(*interval(both, share), int((~np.isnan(both)).sum()))
 
 
-def row_difference(values: np.ndarray, clusters: np.ndarray, folds: int) -> Difference:
+def row_difference(
+    values: np.ndarray, clusters: np.ndarray, folds: np.ndarray, per_round: int
+) -> Difference:
     """The mean of the differences of two models on test rows, with the spread between clusters.
+
+    The models of other training rows would differ by more or less. Their variance is that by which
+    the means of folds vary beyond their rows; it is not divided by the number of folds, because the
+    selection from all rows is a single one.
 
     The interval is Student's. Its degrees of freedom are the number of clusters, had all the same
     share in the difference (Satterthwaite): where two models differ on a few rows only, or by a few
@@ -98,7 +99,8 @@ def row_difference(values: np.ndarray, clusters: np.ndarray, folds: int) -> Diff
     Args:
       values: ``(n,)`` differences of rows, each the mean over the rounds; NaN where none ran.
       clusters: ``(n,)`` numbers of groups of dependent rows.
-      folds: number of folds on which both ran.
+      folds: ``(F,)`` the mean difference of each fold on which both ran.
+      per_round: number of folds of a round.
     """
     known = ~np.isnan(values)
     values, numbers = values[known], np.unique(clusters[known], return_inverse=True)[1]
@@ -106,16 +108,17 @@ def row_difference(values: np.ndarray, clusters: np.ndarray, folds: int) -> Diff
         return Difference(float("nan"), -np.inf, np.inf, 0)
     mean = float(values.mean())
     if np.abs(values).max() <= _SAME:
-        return Difference(0.0, 0.0, 0.0, folds)
+        return Difference(0.0, 0.0, 0.0, len(folds))
     size = np.bincount(numbers)
     sums = np.bincount(numbers, values) / len(values)
     freedom = np.square(sums).sum() ** 2 / np.power(sums, 4).sum() - 1.0
     if len(size) < 2 or freedom <= _LEAST_FREEDOM:
-        return Difference(mean, -np.inf, np.inf, folds)
+        return Difference(mean, -np.inf, np.inf, len(folds))
     spread = np.square(sums - size * mean / len(values)).sum() * len(size) / (len(size) - 1)
-    error = np.sqrt(_TRAINING * spread)
+    by_training = max(folds.var(ddof=1) - per_round * spread, 0.0) if len(folds) > 1 else 0.0
+    error = np.sqrt(spread + by_training)
     reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, min(freedom, len(size) - 1)) * error)
-    return Difference(mean, mean - reach, mean + reach, folds)
+    return Difference(mean, mean - reach, mean + reach, len(folds))
 
 
 def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:

@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 
     from fsjax.auto.selection import Selection
 
+#: What the comparisons are paired over.
+_PAIRED = (
+    "Paired over the same test rows or groups of rows, random columns as the mean of several draws; "
+    "over folds where a score is not made of rows, or the selected columns of a fold are not recorded."
+)
+
 #: Most notes that the page shows; selection.json has all.
 _NOTES = 50
 
@@ -223,7 +229,7 @@ def _comparisons(selection: Selection, comparisons: pd.DataFrame) -> str:
     compared = comparisons[list(Compared._fields)].itertuples(index=False)
     sentences = " ".join(comparison_sentences([Compared(*row) for row in compared], metric))
     head = ["the selection minus", "it is", f"difference of {metric.short}", "95 % interval"]
-    table = rows_table(head, rows, wraps=True) + "<p>Paired over the same folds.</p>"
+    table = rows_table(head, rows, wraps=True) + f"<p>{_PAIRED}</p>"
     what = count(len(rows), "comparison")
     return f"<p>{html.escape(sentences)}</p>" + folded(f"{what} with intervals", table, "pairs")
 

@@ -39,12 +39,14 @@ class Comparison(NamedTuple):
       against: the same in words.
       difference: of the scores on the same rows.
       verdict: what its interval says about the selection.
+      over: what the difference is paired over, in words.
     """
 
     method: str
     against: str
     difference: Difference
     verdict: str
+    over: str
 
 
 class Findings(NamedTuple):
@@ -96,6 +98,7 @@ def sentences(findings: Findings, contest: Contest, fdr: float | None) -> list[s
                 for row in findings.comparisons
             ],
             metric,
+            next((row.over for row in findings.comparisons), ""),
         ),
         *_alternatives(findings.enough, choice, units),
     ]

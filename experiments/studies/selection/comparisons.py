@@ -37,7 +37,7 @@ from fsjax.auto.scoring import METRICS, choose_metric
 from fsjax.storage.atomic_files import write_text
 
 #: New rows for the truth, and draws of random columns there.
-_NEW_ROWS, _RANDOM = 20_000, 20
+_NEW_ROWS, _RANDOM = 20_000, 10
 
 #: Methods that are compared, the first two of which every contest has.
 _METHODS = ("random", "univariate", "l1")
