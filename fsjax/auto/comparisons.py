@@ -145,8 +145,8 @@ class _PairedRows:
 
     def _result(self, total: np.ndarray, times: np.ndarray, means: list[float]) -> Difference:
         values = np.where(times > 0, total / np.maximum(times, 1), np.nan)
-        folds = self._contest.problem.folds
-        return row_difference(values, self._clusters(), np.array(means), folds)
+        share = self._contest.problem.share
+        return row_difference(values, self._clusters(), np.array(means), share)
 
     def _clusters(self) -> np.ndarray:
         problem = self._contest.problem

@@ -84,13 +84,14 @@ def difference(first: np.ndarray, second: np.ndarray, share: float) -> Differenc
 
 
 def row_difference(
-    values: np.ndarray, clusters: np.ndarray, folds: np.ndarray, per_round: int
+    values: np.ndarray, clusters: np.ndarray, folds: np.ndarray, share: float
 ) -> Difference:
     """The mean of the differences of two models on test rows, with the spread between clusters.
 
-    The models of other training rows would differ by more or less. Their variance is that by which
-    the means of folds vary beyond their rows; it is not divided by the number of folds, because the
-    selection from all rows is a single one.
+    Models of other training rows would differ by more or less. The variance of that is the one by
+    which the means of folds vary beyond their test rows, times ``share``, as folds have most of
+    their training rows in common (as in :func:`corrected_error`). The interval is too narrow where
+    selections vary a lot; ``experiments.studies.selection.comparisons`` measures by how much.
 
     The interval is Student's. Its degrees of freedom are the number of clusters, had all the same
     share in the difference (Satterthwaite): where two models differ on a few rows only, or by a few
@@ -100,7 +101,7 @@ def row_difference(
       values: ``(n,)`` differences of rows, each the mean over the rounds; NaN where none ran.
       clusters: ``(n,)`` numbers of groups of dependent rows.
       folds: ``(F,)`` the mean difference of each fold on which both ran.
-      per_round: number of folds of a round.
+      share: test rows per training row.
     """
     known = ~np.isnan(values)
     values, numbers = values[known], np.unique(clusters[known], return_inverse=True)[1]
@@ -115,8 +116,11 @@ def row_difference(
     if len(size) < 2 or freedom <= _LEAST_FREEDOM:
         return Difference(mean, -np.inf, np.inf, len(folds))
     spread = np.square(sums - size * mean / len(values)).sum() * len(size) / (len(size) - 1)
-    by_training = max(folds.var(ddof=1) - per_round * spread, 0.0) if len(folds) > 1 else 0.0
-    error = np.sqrt(spread + by_training)
+    by_training = 0.0
+    if len(folds) > 1:
+        by_test_rows = (1.0 + 1.0 / share) * spread
+        by_training = max(folds.var(ddof=1) - by_test_rows, 0.0)
+    error = np.sqrt(spread + share * by_training)
     reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, min(freedom, len(size) - 1)) * error)
     return Difference(mean, mean - reach, mean + reach, len(folds))
 

@@ -61,13 +61,13 @@ def test_areas_and_concordances_have_the_error_of_their_rows():
 def test_rows_of_a_group_count_once():
     rng = np.random.default_rng(0)
     values = rng.normal(0.2, 1.0, size=40)
-    single = row_difference(values, np.arange(40), np.full(5, 0.2), 5)
+    single = row_difference(values, np.arange(40), np.full(5, 0.2), 0.25)
     repeated = row_difference(
-        np.repeat(values, 10), np.repeat(np.arange(40), 10), np.full(5, 0.2), 5
+        np.repeat(values, 10), np.repeat(np.arange(40), 10), np.full(5, 0.2), 0.25
     )
     np.testing.assert_allclose(repeated, single)
     assert (
-        row_difference(np.repeat(values, 10), np.arange(400), np.full(5, 0.2), 5).low
+        row_difference(np.repeat(values, 10), np.arange(400), np.full(5, 0.2), 0.25).low
         > single.low + 0.05
     )
 
@@ -76,18 +76,18 @@ def test_a_few_rows_show_nothing():
     clusters = np.arange(200)
     for rows in (1, 2, 4):
         few = np.where(clusters < rows, 100.0, 0.0)
-        assert row_difference(few, clusters, np.zeros(5), 5).verdict(np.inf) == UNCLEAR
-    assert row_difference(np.where(clusters < 12, 100.0, 0.0), clusters, np.zeros(5), 5).low > 0
+        assert row_difference(few, clusters, np.zeros(5), 0.25).verdict(np.inf) == UNCLEAR
+    assert row_difference(np.where(clusters < 12, 100.0, 0.0), clusters, np.zeros(5), 0.25).low > 0
     outlier = np.append(np.full(100, 0.01), 50.0)
-    assert row_difference(outlier, np.arange(101), np.zeros(5), 5).verdict(np.inf) == UNCLEAR
-    same = row_difference(np.full(50, 7e-15), np.arange(50), np.zeros(5), 5)
+    assert row_difference(outlier, np.arange(101), np.zeros(5), 0.25).verdict(np.inf) == UNCLEAR
+    same = row_difference(np.full(50, 7e-15), np.arange(50), np.zeros(5), 0.25)
     assert same[:3] == (0.0, 0.0, 0.0)
 
 
 def test_training_rows_that_matter_widen_the_interval():
     values = np.random.default_rng(0).normal(1.0, 1.0, size=100)
-    steady = row_difference(values, np.arange(100), np.full(5, 1.0), 5)
-    varied = row_difference(values, np.arange(100), np.array([-2.0, 0.0, 1.0, 2.0, 4.0]), 5)
+    steady = row_difference(values, np.arange(100), np.full(5, 1.0), 0.25)
+    varied = row_difference(values, np.arange(100), np.array([-4.0, 0.0, 1.0, 3.0, 5.0]), 0.25)
     assert steady.low > 0 > varied.low
 
 
