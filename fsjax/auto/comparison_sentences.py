@@ -42,8 +42,12 @@ class Compared(NamedTuple):
     verdict: str
 
 
-def comparison_sentences(rows: Sequence[Compared], metric: Metric) -> list[str]:
-    """One sentence on all columns and random ones, and one that counts the other methods."""
+def comparison_sentences(rows: Sequence[Compared], metric: Metric, over: str = "") -> list[str]:
+    """One sentence on all columns and random ones, and one that counts the other methods.
+
+    Args:
+      over: what the differences are paired over, in words.
+    """
     rows = [row for row in rows if np.isfinite(row.low)]
     sentences = []
     phrases = [
@@ -53,7 +57,8 @@ def comparison_sentences(rows: Sequence[Compared], metric: Metric) -> list[str]:
         if _BY not in row.against
     ]
     if phrases:
-        sentences.append(f"The selection is {_listed(phrases)}.")
+        paired = f", paired over {over}" if over else ""
+        sentences.append(f"The selection is {_listed(phrases)}{paired}.")
     if methods := [row for row in rows if _BY in row.against]:
         sentences.append(_other_methods(methods))
     return sentences

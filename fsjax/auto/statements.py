@@ -87,9 +87,18 @@ def sentences(
                 for row in findings.comparisons
             ],
             metric,
+            _paired_over(findings.comparisons),
         ),
         *_alternatives(findings.enough, choice, units),
     ]
+
+
+def _paired_over(comparisons: Sequence[Comparison]) -> str:
+    """Over what the first comparison is paired, for example ``400 rows``."""
+    if not comparisons:
+        return ""
+    first = comparisons[0].difference
+    return f"{first.pairs:,} {first.unit}"
 
 
 def columns(number: int) -> str:

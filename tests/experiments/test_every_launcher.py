@@ -175,6 +175,14 @@ OF_PROCESSES: dict[str, tuple[list[str], list[str]]] = {
         [f"--arguments={_RUN}", "--workdir={tmp}", "--tries=1", "--processes=2"],
         ["1/result.json", "2/result.json"],
     ),
+    "studies/selection/chance": (
+        ["--draws=1", "--workdir={tmp}"],
+        ["chance.csv", "selection_study_chance.md"],
+    ),
+    "studies/selection/comparisons": (
+        ["--kinds=linear", "--draws=1", "--workdir={tmp}", "--publish={tmp}"],
+        ["comparisons.csv", "selection_study_comparisons.md"],
+    ),
     "studies/selection/fdr": (
         ["--statistics=l1", "--rates=0.2", "--draws=2", "--budget=5", "--workdir={tmp}"],
         ["selection_study_fdr.md"],
