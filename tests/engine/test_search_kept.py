@@ -23,6 +23,7 @@ def test_the_nearest_training_is_kept() -> None:
     assert trained.states[0] == outcome.strength[0]
     assert outcome.steps[0] <= MAX_STEPS
     assert trained.cost["train_seconds"] == outcome.trainings[0]
+    assert trained.cost["train_flops"] == outcome.trainings[0] > 1
 
 
 def test_a_stopped_search_keeps_what_it_has() -> None:
