@@ -1,0 +1,88 @@
+"""The groups of a sweep: their folders, the places of their results, and their cost."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax.engine.planned import Plan
+from fsjax.engine.sweep import Sweep
+from fsjax.errors import ConfigError
+from fsjax.methods import neural_network
+
+TABLE = (
+    np.random.default_rng(0).normal(size=(64, 5)).astype(np.float32),
+    np.arange(64) % 2,
+)
+OPTIONS = {"seeds": (0,), "num_features": 2}
+GRID = {"learning_rate": [0.01, 0.1], "num_epochs": [1, 2]}
+
+
+@pytest.fixture
+def trained_plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """The plans that are trained; a result is the rate and the epochs that it was asked for."""
+    plans: list[Plan] = []
+
+    def record(planned, methods):
+        plans.append(planned)
+        epochs = planned.spec.num_epochs
+        return [(dict(method.about.settings)["learning_rate"], epochs) for method in methods]
+
+    # The package has a function of the same name as the module.
+    module = importlib.import_module("fsjax.engine.sweep")
+    monkeypatch.setattr(module, "fit_many", record)
+    return plans
+
+
+def test_each_group_has_its_own_checkpoint_folder(trained_plans, tmp_path: Path) -> None:
+    fsjax.sweep(neural_network(hidden=(4,)), TABLE, GRID, **OPTIONS, checkpoint_dir=tmp_path)
+    assert [plan.checkpoint_dir for plan in trained_plans] == [tmp_path / "000", tmp_path / "001"]
+
+
+def test_results_are_in_the_order_of_the_grid(trained_plans) -> None:
+    outcome = fsjax.sweep(neural_network(hidden=(4,)), TABLE, GRID, **OPTIONS)
+    assert outcome.names == ("learning_rate", "num_epochs")
+    assert list(outcome.results) == [(0.01, 1), (0.01, 2), (0.1, 1), (0.1, 2)]
+
+
+def test_every_group_is_checked_before_any_is_trained(trained_plans) -> None:
+    with pytest.raises(ConfigError, match="num_epochs"):
+        fsjax.sweep(neural_network(hidden=(4,)), TABLE, {"num_epochs": [1, 0]}, **OPTIONS)
+    assert not trained_plans
+
+
+def test_settings_of_one_program_share_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = []
+    train = Plan.train
+
+    def record(self, **options):
+        trained = train(self, **options)
+        costs.append(dict(trained.cost))
+        return trained
+
+    monkeypatch.setattr(Plan, "train", record)
+    rates = {"learning_rate": [0.01, 0.1]}
+    options = {**OPTIONS, "num_epochs": 1}
+    outcome = fsjax.sweep(neural_network(hidden=(4,)), TABLE, rates, **options)
+    for result in outcome.results:
+        assert result.cost["train_seconds"] == pytest.approx(costs[0]["train_seconds"] / 2)
+        assert result.cost["trained_epochs"] == costs[0]["trained_epochs"]
+
+
+def test_a_setting_without_a_finite_validation_loss_is_not_the_best() -> None:
+    states = SimpleNamespace(spec=SimpleNamespace(best_by="loss"))
+    results = tuple(
+        SimpleNamespace(
+            seeds=(0,),
+            states=states,
+            best_epoch=np.array([1]),
+            history={"valid/loss": np.array([[loss]])},
+        )
+        for loss in (np.nan, 0.4, 0.2)
+    )
+    assert Sweep(("rate",), ({"rate": 1}, {"rate": 2}, {"rate": 3}), results).best() == 2
