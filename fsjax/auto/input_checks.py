@@ -1,9 +1,6 @@
-"""Checks of what ``fsjax.select`` is given: texts, and the scale of the target."""
+"""Checks of what ``fsjax.select`` is given: the seed, and the scale of the target."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 
 import numpy as np
 
@@ -14,24 +11,6 @@ MOST_SEED = 2**31
 
 #: Largest target, and inverse of its smallest spread, whose squares are computed.
 _LARGEST = 1e100
-
-
-@contextmanager
-def text_errors() -> Iterator[None]:
-    """DataError, with the text, for names, labels and values that cannot be encoded."""
-    try:
-        yield
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"{error.object!r} has a character that is not text (half of a surrogate pair, as "
-            "after a wrong decoding), and cannot be written to a file; correct it"
-        ) from None
-
-
-def check_text(texts: Iterable[str]) -> None:
-    """UnicodeEncodeError, see :func:`text_errors`, for a text that no file can hold."""
-    for text in texts:
-        text.encode()
 
 
 def check_scale(target: np.ndarray) -> None:

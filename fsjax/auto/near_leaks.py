@@ -227,6 +227,8 @@ def _association(X: Any, goal: _Goal) -> np.ndarray:
 def _score_of_unit(X: np.ndarray, goal: _Goal) -> float:
     """Score of a unit ``(N, d)`` by a small tree; of a single column also by its ranks."""
     leaf = max(3, len(X) // 100)
+    # Trees see 32 bits.
+    (X,) = standardise(X)
     score = _out_of_fold(
         X,
         goal,

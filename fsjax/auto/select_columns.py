@@ -21,7 +21,7 @@ from fsjax.auto.chance import Chance, chance_test
 from fsjax.auto.columns import Design, design
 from fsjax.auto.compete import Contest
 from fsjax.auto.folds import common_classes, group_numbers
-from fsjax.auto.input_checks import MOST_SEED, check_scale, check_text, text_errors
+from fsjax.auto.input_checks import MOST_SEED, check_scale
 from fsjax.auto.judge import Judge, requested_judge
 from fsjax.auto.late_methods import run_left_out
 from fsjax.auto.near_leaks import leak_notes
@@ -167,8 +167,7 @@ def select(
         task, metric, impute, methods, keep, drop, costs, row_groups, ordered,
         check_whole("seed", seed, least=0, most=MOST_SEED), sample_weight,
     )  # fmt: skip
-    with text_errors():
-        problem, classes, notes = _problem(X, y, settings)
+    problem, classes, notes = _problem(X, y, settings)
     chosen_judge = requested_judge(judge, problem.task)
     if problem.weights is not None:
         check_weighted(problem.task, judge, problem.metric)
@@ -304,7 +303,6 @@ def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple
         groups = None if groups is None else groups[rows]
         weights = None if weights is None else weights[rows]
     table = (sparse_design if sparse else design)(X, settings.impute)
-    check_text((*table.names, *(classes or ())))
     check_scale(target)
     keep = _known_columns("keep", settings.keep, table, X)
     table = _without(table, _known_columns("drop", settings.drop, table, X), keep)

@@ -1,4 +1,7 @@
-"""Paired comparisons: scores of rows add up to scores, and intervals hold what they should."""
+"""Paired comparisons: scores of rows add up to scores, and intervals hold what they should.
+
+Covers ``fsjax.auto.row_scores``.
+"""
 
 import numpy as np
 import pytest

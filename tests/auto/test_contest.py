@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import fsjax
-from fsjax.auto import compete, library, ranked_units, stability
+from fsjax.auto import compete, library, near_leaks, ranked_units, stability
 from fsjax.auto import select_columns as selecting
 from fsjax.auto.budget import Clock
 from fsjax.auto.columns import Design, design_of_array
@@ -113,11 +113,11 @@ def test_rows_of_rare_classes_take_their_groups_along(monkeypatch):
 
 
 def test_leaks_are_looked_for_on_rows_with_their_targets(monkeypatch):
-    def caught(table: Design, y: np.ndarray, task: str) -> None:
+    def caught(table: Design, y: np.ndarray, *others: object) -> None:
         raise Asked(table.X, y)
 
-    monkeypatch.setattr(selecting, "leaks", caught)
-    monkeypatch.setattr(selecting, "_LEAK_ROWS", 40)
+    monkeypatch.setattr(near_leaks, "leaks", caught)
+    monkeypatch.setattr(near_leaks, "_LEAK_ROWS", 40)
     X = np.random.default_rng(0).normal(size=(90, 3))
     with pytest.raises(Asked) as asked:
         fsjax.select(X, X[:, 1])

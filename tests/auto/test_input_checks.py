@@ -1,4 +1,7 @@
-"""Tables, settings and judges that ended in a traceback: an answer, or an error that says why."""
+"""Tables, settings and judges that ended in a traceback: an answer, or an error that says why.
+
+Covers ``fsjax.auto.judge_checks``.
+"""
 
 import numpy as np
 import pandas as pd
@@ -62,26 +65,6 @@ def test_targets_whose_squares_are_no_numbers(factor):
 def test_targets_of_usual_scale_pass():
     check_scale(SUM * 1e90)
     check_scale(np.column_stack([np.arange(5.0), np.ones(5)]))
-
-
-HALF = "p\ud800"
-
-
-def _half_of_a_pair(what: str) -> tuple[pd.DataFrame, object]:
-    if what == "column":
-        return X.set_axis(pd.Index([HALF, *"bcd"], dtype=object), axis=1), Y
-    if what == "category":
-        texts = np.resize(np.array([HALF, "q", "r"], object), len(X))
-        return X.assign(kind=pd.Series(texts, dtype=object)), Y
-    return X, np.where(Y == "yes", HALF, "no")
-
-
-@pytest.mark.parametrize("what", ["column", "category", "label"])
-def test_text_that_no_file_can_hold(what, tmp_path):
-    table, target = _half_of_a_pair(what)
-    with pytest.raises(DataError, match=r"'p\\ud800' has a character that is not text"):
-        fsjax.select(table, target, workdir=tmp_path / "run", **QUICK)
-    assert not (tmp_path / "run").exists()
 
 
 class _Judge(BaseEstimator):

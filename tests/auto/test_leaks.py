@@ -145,14 +145,14 @@ def test_values_that_are_there_only_in_one_class():
     frame["number"] = np.where(known, rng.integers(1, 9, ROWS), np.nan)
     frame["text"] = pd.Series(rng.choice(list("uvw"), ROWS)).where(known)
     frame["constant"] = np.where(known, 1.0, np.nan)
-    frame["code"] = np.where((y == 0) & (rng.random(ROWS) < 0.4), -999.0, 50 + frame["a"])
+    frame["code"] = np.where((y == 0) & (rng.random(ROWS) < 0.4), -4000.0, 50 + frame["a"])
     frame["random"] = frame["b"].where(rng.random(ROWS) < 0.6)
     frame.loc[frame.index[y == 1][:5], "rare"] = 1.0
     notes = absences(frame, y, classes=("alive", "dead"))
     assert names(notes) == ["code", "constant", "number", "text"]
     by_column = {note.column: note.text for note in notes}
     assert f"has a value in {known.sum()} rows, all of class 'dead'" in by_column["number"]
-    assert "is -999 in" in by_column["code"] and "all of class 'alive'" in by_column["code"]
+    assert "is -4000 in" in by_column["code"] and "all of class 'alive'" in by_column["code"]
 
 
 def test_values_that_are_missing_by_target_of_other_tasks():

@@ -83,8 +83,8 @@ def with_everything(**changes) -> Selection:
     likeness = pd.DataFrame([[1.0, 0.9], [0.9, 1.0]], index=["u", "v"], columns=["u", "v"])
     confusion = pd.DataFrame([[40, 10], [5, 45]], index=["no", "yes"], columns=["no", "yes"])
     comparisons = pd.DataFrame(
-        [("l1 with 30 columns", "all columns", -0.4, -1.2, 0.5, "no difference shown")],
-        columns=["what", "against", "difference", "low", "high", "verdict"],
+        [("l1 with 30 columns", "all columns", -0.4, -1.2, 0.5, "no difference shown", "90 rows")],
+        columns=["what", "against", "difference", "low", "high", "verdict", "pairs"],
     )
     rng = np.random.default_rng(0)
     values = {

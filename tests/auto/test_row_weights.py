@@ -158,7 +158,8 @@ def test_scores_are_those_of_repeated_rows(model: Any, sparse: bool) -> None:
         again = design_of_array(columns[COPIES], None, None)
         many = parts(again, y[COPIES], Fold(*(np.flatnonzero(np.isin(COPIES, f)) for f in fold)))
     scores = [
-        judged(judge, METRICS["r2"], "regression", *sides, np.arange(5)) for sides in (few, many)
+        judged(judge, METRICS["r2"], "regression", *sides, np.arange(5)).score
+        for sides in (few, many)
     ]
     assert scores[0] == pytest.approx(scores[1], rel=1e-9)
     if not sparse:

@@ -262,7 +262,8 @@ def test_all_of_many_columns_have_a_linear_model(metric, monkeypatch):
 def test_rare_columns_are_as_large_as_others_for_a_linear_model():
     X = np.array([[0.0, 4, 0], [100, 0, 0], [0, -8, 0], [0, 4, 0]])
     X = sp.csr_array(sp.hstack([sp.csr_array(X), sp.csr_array((4, judge.FEW))]))
-    compared, test = judge._seen(X, 2 * X, np.arange(X.shape[1]))
+    y = np.zeros(4)
+    compared, test = judge._seen(Part(X, y), Part(2 * X, y), np.arange(X.shape[1]))
     np.testing.assert_allclose(compared.data / compared.data[0], [1, 2, -2, 1])
     assert np.square(compared.data).sum() / 4 == pytest.approx(1)
     np.testing.assert_allclose(test.data, 2 * compared.data)

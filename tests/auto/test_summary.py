@@ -199,8 +199,11 @@ def test_comparisons_are_two_sentences():
         ("30 columns selected by a", "worse"),
     ]
     table = pd.DataFrame(
-        [("the selection", against, 1.0, -1.0, 2.0, verdict) for against, verdict in rows],
-        columns=["what", "against", "difference", "low", "high", "verdict"],
+        [
+            ("the selection", against, 1.0, -1.0, 2.0, verdict, "90 rows")
+            for against, verdict in rows
+        ],
+        columns=["what", "against", "difference", "low", "high", "verdict", "pairs"],
     )
     result = with_everything(comparisons=table)
     metric = metric_named("accuracy", "classification")

@@ -1,4 +1,7 @@
-"""What a selection does with its budget, on a clock that only the work of methods moves."""
+"""What a selection does with its budget, on a clock that only the work of methods moves.
+
+Covers ``fsjax.auto.late_methods``.
+"""
 
 import time
 
