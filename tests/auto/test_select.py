@@ -206,9 +206,9 @@ def test_the_decoys_and_the_halves_differ_from_draw_to_draw(monkeypatch):
         drawn.append((part.X.shape, part.X.tobytes()))
         return real(problem, name, part, *args)
 
-    def standardised(X):
+    def standardised(X, **others):
         drawn.append((X.shape, X.tobytes()))
-        return standardise(X)
+        return standardise(X, **others)
 
     monkeypatch.setattr(stability, "rank", watched)
     monkeypatch.setattr(discoveries, "standardise", standardised)
