@@ -52,8 +52,9 @@ _MEASUREMENTS, _UNITS = 30, 8
 #: without clusters. Share of the rows with such a gap from which rows are repeated measurements.
 _GAP, _GAP_CHANCE, _GAP_ROWS = 0.8, 3e-4, 0.25
 
-#: Share of pairs with the same value up to which a column can show distances.
-_CONTINUOUS = 0.02
+#: Share of pairs with the same value up to which a column can show distances, and the fewest such
+#: columns: in one or two, rows come close by coincidence where values are rounded.
+_CONTINUOUS, _FEWEST_COLUMNS = 0.02, 3
 
 
 class RepeatedRows(NamedTuple):
@@ -133,7 +134,7 @@ def near_equal_rows(design: Design, rows: np.ndarray, seed: int) -> tuple[np.nda
         if len(np.unique(values[:200, column])) > 3
         and _collisions(values[:, column]) <= _CONTINUOUS
     ]
-    if not continuous or count * count * len(continuous) > _PRODUCTS:
+    if len(continuous) < _FEWEST_COLUMNS or count * count * len(continuous) > _PRODUCTS:
         return None
     (X,) = standardise(ranks(values[:, continuous]))
     X = X.astype(np.float32)

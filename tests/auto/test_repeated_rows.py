@@ -152,3 +152,13 @@ def test_noise_in_repeated_rows_is_not_better_than_chance(spread):
     result = fsjax.select(X, y, methods=QUICK, judge="rbf", budget=None)
     assert not result.better_than_chance
     assert "of the 250 rows are" in result.statements[0]
+
+
+def test_rounded_values_of_two_columns_are_no_measurements():
+    # As weights of a census, which go with age: equal for people who are otherwise different.
+    rng = np.random.default_rng(0)
+    age = rng.integers(17, 90, 900)
+    weight = 1000 * age + rng.integers(0, 8, 900)
+    others = rng.integers(0, 4, (900, 6))
+    result = rows_of(np.column_stack([age, weight, others]), rng.integers(0, 2, 900))
+    assert "equal rows" not in kinds(result)
