@@ -46,6 +46,10 @@ class NonFiniteLossError(FsjaxError):
     """The training loss became NaN or infinite."""
 
 
+class UnreachedPhaseWarning(UserWarning):
+    """Training ends before a phase that the selection of a method needs."""
+
+
 def nearest(name: str, allowed: Iterable[str]) -> str:
     """A suggestion for a mistyped name.
 

@@ -279,6 +279,35 @@ class Search(NamedTuple):
     close: Callable[[TrainState, Array], TrainState]
 
 
+class Phase(NamedTuple):
+    """A part of the training that the selection of a method needs.
+
+    Before training, a run of fewer epochs is refused, or warned of if its selection is only poorer.
+    After training there is a warning if the kept epoch lies before the phase, for example because
+    of a time limit. Messages continue "training ends before ..." by :attr:`name`.
+
+    Attributes:
+      name: what happens in the phase, as a clause: ``"the path begins"``.
+      epochs: number of epochs with which a run reaches it for certain.
+      without: what is selected without it: ``"columns are ranked by their initial weights"``.
+      instead: settings that reach it sooner, or an empty text: ``"a smaller dense_epochs"``.
+      soonest: number of epochs below which no run reaches it; ``None`` for ``epochs``.
+      needed: whether the selection says nothing about the data without it.
+      recorded: name of a value of ``Method.monitor`` that is above 0 once it has begun; ``None``
+        if it begins in the epoch ``epochs``.
+      kept: whether the kept epoch has to reach it, and not only the run.
+    """
+
+    name: str
+    epochs: int
+    without: str
+    instead: str = ""
+    soonest: int | None = None
+    needed: bool = False
+    recorded: str | None = None
+    kept: bool = True
+
+
 class About(NamedTuple):
     """Facts about a method.
 
@@ -319,6 +348,11 @@ def _same_state(state: TrainState, *_: Any) -> TrainState:
     return state
 
 
+def _no_phases(spec: Spec) -> tuple[Phase, ...]:
+    del spec
+    return ()
+
+
 class Method(NamedTuple):
     """A feature selection or sparse training method: pure functions and an optimiser.
 
@@ -349,6 +383,8 @@ class Method(NamedTuple):
       record: names of scalars in the ``aux`` of ``loss``, whose means over the steps of each epoch
         are recorded too.
       search: how to search for exactly K open gates, or ``None``.
+      phases: the parts of the training that the selection needs, in their order, for a run of this
+        :class:`Spec`: a path, a warm-up, changes of the topology. It is called on the host.
     """
 
     about: About
@@ -366,6 +402,7 @@ class Method(NamedTuple):
     monitor: Callable[[TrainState], dict[str, Array]] = lambda state: {}
     search: Search | None = None
     record: tuple[str, ...] = ()
+    phases: Callable[[Spec], tuple[Phase, ...]] = _no_phases
 
     @property
     def name(self) -> str:

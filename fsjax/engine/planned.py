@@ -18,6 +18,7 @@ from fsjax.distributed.exchange import is_lead, process_count
 from fsjax.distributed.same import check_same, code
 from fsjax.engine.control import Control
 from fsjax.engine.fingerprint import described, described_settings, fingerprint, versions
+from fsjax.engine.phases import warn_of_unreached
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.programs import ONCE, run
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
@@ -340,6 +341,7 @@ class Plan:
         self._check_scores(scores, "after training")
         _warn_of_equal(scores, self.usable, self.method)
         best_epoch = kept_epochs(self.method, states)
+        warn_of_unreached(self.method, spec, best_epoch, trained.history)
         metrics = self.test_metrics(chosen)
         gates = None if chosen.gates is None else np.asarray(chosen.gates)
         if gates is not None:

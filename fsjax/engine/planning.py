@@ -18,6 +18,7 @@ from fsjax.engine.fingerprint import fingerprint_of_task
 from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
 from fsjax.engine.method_checks import check_fields, check_functions
 from fsjax.engine.options import DataOptions, RunOptions, TrainOptions
+from fsjax.engine.phases import check_phases
 from fsjax.engine.planned import Plan
 from fsjax.engine.prepare import Prepared, check_seeds, prepare
 from fsjax.engine.result import FitResult
@@ -83,6 +84,7 @@ def planned_run(
         )
     with paused():
         check_functions(method, spec, prepared, dataset.table.on_disk)
+    check_phases(method, spec)
     folder = run_options.checkpoint_dir
     return Plan(
         method=method,

@@ -20,6 +20,7 @@ from fsjax.method import (
     About,
     Batch,
     Method,
+    Phase,
     PyTree,
     Selection,
     Spec,
@@ -160,6 +161,26 @@ def entryprune(
     def monitor(state: TrainState) -> dict[str, Array]:
         return {"num_tried": jnp.sum((state.extra["best"] > NEVER).astype(jnp.float32))}
 
+    def phases(spec: Spec) -> tuple[Phase, ...]:
+        shorter = f"an every below {every}"
+        first = Phase(
+            name=f"the first exchange of columns (every={every} steps)",
+            epochs=math.ceil(every / spec.steps_per_epoch),
+            without="no column has been judged and they are drawn at random",
+            instead=shorter,
+            needed=True,
+        )
+        new = num_inputs(spec) - num_features
+        exchanges = math.ceil((spec.num_columns - num_features) / max(new, 1))
+        tried = Phase(
+            name=f"all columns can have been tried ({exchanges} exchanges, every={every} steps)",
+            epochs=math.ceil(max(exchanges, 1) * every / spec.steps_per_epoch),
+            without="some columns have never been in the network",
+            instead=f"{shorter}, or a larger share of candidates",
+            kept=False,
+        )
+        return first, tried
+
     return Method(
         About(tasks=SUPERVISED, num_features=num_features, sparse=True),
         init=init,
@@ -169,6 +190,7 @@ def entryprune(
         select=select,
         after_step=after_step,
         monitor=monitor,
+        phases=phases,
     )
 
 

@@ -14,6 +14,7 @@ from fsjax.method import (
     About,
     Batch,
     Method,
+    Phase,
     PyTree,
     Selection,
     Spec,
@@ -175,6 +176,27 @@ def lassonet(
         numbers = {"lambda": path.penalty, "num_selected": count, "path_finished": done}
         return {name: value.astype(jnp.float32) for name, value in numbers.items()}
 
+    def phases(spec: Spec) -> tuple[Phase, ...]:
+        del spec
+        begins = Phase(
+            name=f"the path begins (after at most dense_epochs={dense_epochs})",
+            epochs=dense_epochs + 1,
+            without="no column has left the network: they are ranked by weights of a dense network",
+            instead="a smaller dense_epochs or dense_patience",
+            soonest=min(dense_epochs, dense_patience + 1) + 1,
+            needed=True,
+            recorded="lambda",
+        )
+        ends = Phase(
+            name=f"the path ends (with until={until} columns)",
+            epochs=begins.epochs,
+            without="columns that are still in the network are ranked by their weights",
+            instead="a larger path_multiplier or a smaller path_patience",
+            soonest=begins.soonest,
+            recorded="path_finished",
+        )
+        return begins, ends
+
     return Method(
         About(
             tasks=tasks.TASKS,
@@ -191,6 +213,7 @@ def lassonet(
         after_epoch=after_epoch,
         keep=keep_first if until < num_features else "last",
         monitor=monitor,
+        phases=phases,
     )
 
 

@@ -24,7 +24,7 @@ from fsjax.arguments import (
     Schedule,
     Share,
 )
-from fsjax.method import Method, Spec, TrainingRows, TrainState
+from fsjax.method import Method, Phase, Spec, TrainingRows, TrainState
 from fsjax.methods.shared.attribution import Score
 from fsjax.methods.shared.sparse_network import sparse_network
 from fsjax.registry import register
@@ -146,7 +146,13 @@ def neurofs(
         active = active_inputs(state.masks["layer_0"]["kernel"])
         return {"num_active": jnp.sum(active).astype(jnp.float32)}
 
+    changes = Phase(
+        name=f"input neurons change (after epoch {PLAIN_CHANGES + 1})",
+        epochs=PLAIN_CHANGES + 2,
+        without="columns are ranked by weights, as input neurons neither die nor grow",
+    )
     return method._replace(
+        phases=lambda spec: (changes,),
         about=method.about._replace(num_features=num_features),
         init=init,
         after_epoch=after_epoch,

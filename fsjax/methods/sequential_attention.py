@@ -5,6 +5,7 @@ Yasuda et al., "Sequential Attention for Feature Selection", ICLR 2023.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from fsjax.method import (
     About,
     Batch,
     Method,
+    Phase,
     PyTree,
     Selection,
     Spec,
@@ -32,6 +34,10 @@ from fsjax.tasks import SUPERVISED
 
 #: Standard deviation of the attention logits at the start of a phase.
 START = 1e-5
+
+#: Fewest steps of a phase: the first step of Adam has the same length for every column, so that
+#: after a single one the initial logits decide between columns.
+LEAST_STEPS = 2
 
 
 @register(
@@ -97,7 +103,7 @@ def sequential_attention(
         shares = jnp.exp(logits - largest)
         return shares / jnp.maximum(jnp.sum(shares), 1.0)
 
-    def phases(spec: Spec) -> tuple[int, Array]:
+    def schedule(spec: Spec) -> tuple[int, Array]:
         """Number of steps of the selection with its warm-up, and number of warm-up steps."""
         steps = body.mask_epochs(spec) * spec.steps_per_epoch
         return steps, jnp.floor(warmup * steps).astype(jnp.int32)
@@ -107,7 +113,7 @@ def sequential_attention(
         chosen = state.extra["place"] > 0
         complete = jnp.sum(chosen) >= num_features
         shares = jnp.where(complete, 0.0, attention(params, state))
-        is_warm = state.step >= phases(state.spec)[1]
+        is_warm = state.step >= schedule(state.spec)[1]
         gates = jnp.where(is_warm, jnp.where(chosen, 1.0, shares), 1.0)
         return expand(gates, state.spec.groups)
 
@@ -119,7 +125,7 @@ def sequential_attention(
 
     def due(state: TrainState) -> Array:
         """Number of columns that should be selected by now."""
-        steps, start = phases(state.spec)
+        steps, start = schedule(state.spec)
         number = -(-num_features // columns_per_phase)
         progress = (state.step - start).astype(jnp.float32) / jnp.maximum(steps - start, 1)
         # Plus a small number, because rounding may leave the end of a phase below a whole number.
@@ -153,6 +159,24 @@ def sequential_attention(
     def monitor(state: TrainState) -> dict[str, Array]:
         return {"num_selected": jnp.sum((state.extra["place"] > 0).astype(jnp.float32))}
 
+    def phases(spec: Spec) -> tuple[Phase, ...]:
+        number = -(-num_features // columns_per_phase)
+        wanted = LEAST_STEPS * number / (1 - warmup)
+        epochs = math.ceil(wanted / spec.steps_per_epoch) + body.finetune_epochs
+        share = Phase(
+            name=f"each of its {number} phases has {LEAST_STEPS} steps",
+            epochs=epochs,
+            without="columns are selected by initial logits, which are random",
+            instead="a larger columns_per_phase or min_steps_per_epoch",
+            kept=False,
+        )
+        last = Phase(
+            name="the last column is selected",
+            epochs=body.mask_epochs(spec),
+            without="columns that are not selected yet are ranked by the softmax",
+        )
+        return share, last
+
     return Method(
         About(tasks=SUPERVISED, num_features=num_features, takes_groups=True, sparse=True),
         init=init,
@@ -163,4 +187,5 @@ def sequential_attention(
         after_step=after_step,
         keep="last",
         monitor=monitor,
+        phases=phases,
     )

@@ -33,6 +33,7 @@ from fsjax.method import (
     About,
     Batch,
     Method,
+    Phase,
     PyTree,
     Selection,
     Spec,
@@ -161,6 +162,18 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
             "temperature": temperature(state),
         }
 
+    def phases(spec: Spec) -> tuple[Phase, ...]:
+        del spec
+        if o.anneal == "step" or end == start:
+            return ()
+        falls = Phase(
+            name="the temperature falls (anneal='epoch': after each epoch)",
+            epochs=2,
+            without=f"selectors mix columns as at the beginning (temperature_start={start})",
+            instead="anneal='step'",
+        )
+        return (falls,)
+
     return Method(
         About(num_features=num_features, takes_groups=True, sparse=True),
         init=init,
@@ -169,6 +182,7 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         predict=predict,
         select=select_columns,
         monitor=monitor,
+        phases=phases,
     )
 
 

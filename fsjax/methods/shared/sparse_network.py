@@ -35,6 +35,7 @@ from fsjax.method import (
     About,
     Batch,
     Method,
+    Phase,
     Selection,
     Spec,
     TrainingRows,
@@ -94,6 +95,15 @@ class DenseOptions:
     momentum: Rate = 0.9
     l2: Annotated[NonNegative, TERM] = 1e-4
     rank_by: Score = "attribution"
+
+
+#: The topology changes at the end of each epoch, and connections that grow then have to be trained.
+REWIRED = Phase(
+    name="connections that grow are trained (the topology changes after each epoch)",
+    epochs=2,
+    without="columns are ranked by a random topology",
+    kept=False,
+)
 
 
 @dataclass(frozen=True)
@@ -215,7 +225,7 @@ def sparse_network(
         finish=lambda state, data, key: network.as_result(state),
     )
     if drop is not None:
-        method = method._replace(after_epoch=network.after_epoch)
+        method = method._replace(after_epoch=network.after_epoch, phases=lambda spec: (REWIRED,))
     if o.optimizer != "sgd" and sparse:
         # Some optimisers also change weights whose gradient is 0.
         method = method._replace(

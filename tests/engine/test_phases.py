@@ -1,0 +1,92 @@
+"""Runs that end before a phase that the selection needs: refused, or warned of, before training."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax.errors import ConfigError, UnreachedPhaseWarning
+from fsjax.estimators import ESTIMATORS, LassoNet
+from fsjax.methods import METHODS, entryprune, get_method, lassonet, neurofs, sparse
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 12)).astype(np.float32)
+Y = (X[:, :3].sum(axis=1) > 0).astype(int)
+
+#: Methods that differ in kind; the others are slow.
+SOME = ("wast", "ip_cae", "binmask", "set", "fisher_score", "lassonet")
+
+
+def each_method(names=METHODS) -> list:
+    return [
+        pytest.param(name, marks=() if name in SOME else pytest.mark.slow) for name in sorted(names)
+    ]
+
+
+def planned(name: str, **options) -> fsjax.Plan:
+    build = get_method(name)
+    parameters = build.registration.parameters
+    fields = {"num_features": 3} if "num_features" in parameters else {}
+    return fsjax.plan(build(**fields), (X, Y), seeds=(0,), num_features=3, **options)
+
+
+@pytest.mark.parametrize("num_epochs", [1, 2, 10])
+@pytest.mark.parametrize("name", each_method())
+def test_short_runs_say_so_or_have_scores_of_the_data(name: str, num_epochs: int) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UnreachedPhaseWarning)
+        try:
+            plan = planned(name, num_epochs=num_epochs)
+        except ConfigError as error:
+            assert f"num_epochs={num_epochs}" in str(error)
+            return
+    if any(issubclass(warning.category, UnreachedPhaseWarning) for warning in caught):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreachedPhaseWarning)
+        (result,) = plan.fit()
+        scores = result.scores[0]
+    finite = scores[np.isfinite(scores)]
+    assert len(finite) >= 3 and len(np.unique(finite)) > 1
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_the_usual_number_of_epochs_reaches_all(name: str) -> None:
+    usual = get_method(name).registration
+    options = {"num_epochs": usual.num_epochs, "batch_size": usual.batch_size, **usual.training}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnreachedPhaseWarning)
+        planned(name, **options)
+
+
+def test_a_path_that_cannot_begin_is_refused_before_training() -> None:
+    with pytest.raises(ConfigError, match=r"num_epochs=5 ends before the path begins .*dense_epo"):
+        LassoNet(3, num_epochs=5).fit(X, Y)
+    with pytest.raises(ConfigError, match="give num_epochs=31 or more"):
+        fsjax.plan(lassonet(3, dense_epochs=30, dense_patience=20), (X, Y), num_epochs=10)
+
+
+def test_a_path_that_may_not_begin_is_warned_of() -> None:
+    method = lassonet(3, dense_epochs=30, dense_patience=5)
+    with pytest.warns(UnreachedPhaseWarning, match="num_epochs=10 may end before the path begins"):
+        fsjax.plan(method, (X, Y), num_epochs=10)
+
+
+def test_columns_that_no_exchange_has_judged_are_refused() -> None:
+    with pytest.raises(ConfigError, match="first exchange of columns"):
+        fsjax.plan(entryprune(3, every=100), (X, Y), num_epochs=2, batch_size=120)
+
+
+def test_topologies_that_do_not_change_in_time_are_warned_of() -> None:
+    with pytest.warns(UnreachedPhaseWarning, match="num_epochs=1 ends before connections"):
+        fsjax.plan(sparse.set(), (X, Y), num_epochs=1)
+    with pytest.warns(UnreachedPhaseWarning, match="give num_epochs=4 or more"):
+        fsjax.plan(neurofs(3), (X, Y), num_epochs=3)
+
+
+def test_estimators_have_the_same_phases() -> None:
+    with pytest.warns(UnreachedPhaseWarning, match="num_epochs=1 ends before"):
+        ESTIMATORS["set"](3, num_epochs=1).fit(X, Y)
