@@ -117,18 +117,23 @@ def few_rows(score: float, metric: Metric, counts: Counts, better: bool) -> str 
         number = f"only {counts.fewest:,} of the {counts.rows:,} {units} {verb} {counts.scarce}"
     else:
         number = f"there are only {counts.rows:,} {units}"
-    consequence = (
-        "too few to say how well the target can be predicted"
-        if better
-        else "too few to see more than a strong relation"
-    )
+    # The accuracy over all rows may be well known where that of one class is not.
+    of_class = metric.in_percent and scarce
+    if not better:
+        consequence = "too few to see more than a strong relation"
+    elif of_class and not half > WIDE:
+        consequence = "too few to say how well these are predicted"
+    else:
+        consequence = "too few to say how well the target can be predicted"
     known = f"; the {metric.short} is known to \N{PLUS-MINUS SIGN} {_width(half, metric)} at best"
     remedy = ""
-    if needed := _needed(score, metric, counts, scarce):
+    reached = not of_class and round(half, 2) <= NARROW
+    if not reached and (needed := _needed(score, metric, counts, scarce)):
         such = "such " if number.startswith("only") else ""
+        purpose = "to know their share of correct predictions to" if of_class else "for"
         remedy = (
-            f"; about {needed:,} {such}{counts.unit}s would be needed for \N{PLUS-MINUS SIGN} "
-            f"{_width(NARROW, metric)}"
+            f"; about {needed:,} {such}{counts.unit}s would be needed {purpose} "
+            f"\N{PLUS-MINUS SIGN} {_width(NARROW, metric)}"
         )
     return f"{number}, {consequence}{known if half > 0 else ''}{remedy}"
 

@@ -267,7 +267,7 @@ def _certainty(findings: Findings, choice: Choice) -> list[str]:
             else f"{_some_are(stable, number)} selected again on at least {100 * STABLE:.0f} % of "
             f"{halves} halves of the rows"
         )
-    rates = findings.decoys.rates[chosen]
+    rates = findings.decoys.known_rates[chosen]
     # One decoy is always counted as false, so that no rate is below this.
     lowest = 1.0 / max(findings.decoys.sets * number, 1)
     if not np.isnan(rates).any() and lowest <= LIKELY:

@@ -91,7 +91,7 @@ def test_what_is_counted():
         ("accuracy", 80.0, Counts(50, 25, "of class 1", "group"), True,
          ["there are only 50 groups", "about 270 groups would be needed for ± 5 points"]),
         ("accuracy", 95.0, Counts(500, 6, "of class 'x'", "row"), True,
-         ["only 6 of the 500 rows are of class 'x'", "such rows would be needed for ± 5 points"]),
+         ["only 6 of the 500 rows are of class 'x'", "such rows would be needed to know"]),
         ("concordance_index", 0.7, Counts(300, 12, "with an event", "row"), True,
          ["only 12 of the 300 rows are with an event", "such rows"]),
         ("r2", 0.5, Counts(50, 50, "", "row"), True, ["there are only 50 rows", "± 0.05"]),
@@ -125,3 +125,20 @@ def test_a_selection_says_how_few_events_it_is_from():
     assert result.metric == "auc" and high - low > 0.08
     assert any("8 of the 400 rows are of class 'yes'" in text for text in result.statements)
     assert [note.kind for note in result.notes if note.kind == "few rows"]
+
+
+@pytest.mark.parametrize("rows", [300, 376, 500])
+def test_a_rare_class_does_not_ask_for_the_precision_that_there_is(rows):
+    """The accuracy over all rows is known better than to 5 points; that of a class of 4 is not."""
+    text = few_rows(33.0, ACCURACY, Counts(rows, 4, "of class '10'", "row"), True)
+    assert "too few to say how well these are predicted" in text
+    assert (
+        "such rows would be needed to know their share of correct predictions to \u00b1 5" in text
+    )
+
+
+def test_no_more_rows_are_asked_for_where_they_suffice():
+    text = few_rows(1.0, AUC, Counts(1274, 19, "of class 'x'", "row"), True)
+    assert text.endswith("the AUC is known to \u00b1 0.05 at best")
+    text = few_rows(1.0, AUC, Counts(1274, 15, "of class 'x'", "row"), True)
+    assert "0.06 at best; about 45 such rows would be needed for \u00b1 0.05" in text

@@ -1,5 +1,7 @@
 """Sentences on single columns: their number agrees, and no number beside them refutes them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from fsjax.auto.chance import Chance, Verdict
 from fsjax.auto.compete import ALL
 from fsjax.auto.notes import Note
 from fsjax.auto.rule import Choice
-from fsjax.auto.stability import Decoys, Frequencies
+from fsjax.auto.stability import Frequencies
 from fsjax.auto.statements import (
     Findings,
     _alternatives,
@@ -18,15 +20,18 @@ from fsjax.auto.statements import (
 )
 
 
-def findings(number, frequency, rates, halves=50, sets=5, method="l1"):
-    none = np.zeros((sets, number))
+def findings(number, frequency, rates, halves=50, sets=5, method="l1", known=None):
     return Findings(
         choice=Choice(method, number, 90.0, method, number, 90.0, 1.0),
         verdict=Verdict(True, False, Chance(999, 0), 0.0),
         score=(90.0, 85.0, 95.0),
         all_columns=90.0,
         no_columns=50.0,
-        decoys=Decoys(np.asarray(rates, float), sets, "l1", none, none),
+        decoys=SimpleNamespace(
+            rates=np.asarray(rates, float),
+            known_rates=np.asarray(rates if known is None else known, float),
+            sets=sets,
+        ),
         stability=Frequencies(np.asarray(frequency, float), halves),
         chosen=np.arange(number),
     )
@@ -40,6 +45,9 @@ def findings(number, frequency, rates, halves=50, sets=5, method="l1"):
         (findings(1, [1.0], [0.1], sets=10),
          "The selected column is selected again on 100 % of 50 halves of the rows, and has an "
          "estimated false discovery rate of 0.1."),
+        # The table has no such rate, either.
+        (findings(1, [1.0], [0.2], sets=10, known=[np.nan]),
+         "The selected column is selected again on 100 % of 50 halves of the rows."),
         (findings(1, [0.3], [0.5], sets=2),
          "The selected column is selected again on 30 % of 50 halves of the rows. Another column "
          "may carry the same information."),
