@@ -236,9 +236,10 @@ def _number_part(name: str, column: pd.Series, notes: list[Note], imputed: bool)
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     infinite = int(np.isinf(values).sum())
     if infinite:
+        remedy = "value; replace it" if infinite == 1 else "values; replace them"
         raise DataError(
-            f"column {name!r} has {infinite} infinite values; replace them, or leave the cells "
-            "empty and choose how missing values are imputed (impute='median')"
+            f"column {name!r} has {infinite} infinite {remedy}, or leave the cells empty and "
+            "choose how missing values are imputed (impute='median')"
         )
     known = values[~np.isnan(values)]
     if len(known) == len(values) and one_value(known.min(), known.max(), known.dtype):

@@ -9,14 +9,13 @@ import numpy as np
 
 from fsjax.auto.differences import ALIKE, BETTER, UNCLEAR, WORSE
 from fsjax.auto.scoring import Metric
-from fsjax.report.wording import count
 
 #: What a verdict says of the selection, before what it is compared with.
 _BESIDE: Final = {
-    BETTER: "better than",
-    WORSE: "worse than",
-    ALIKE: "as good as",
-    UNCLEAR: "not shown to differ from",
+    BETTER: "is better than",
+    WORSE: "is worse than",
+    ALIKE: "is as good as",
+    UNCLEAR: "is not shown to differ from",
 }
 
 #: Between the number of columns and the method that selected them.
@@ -58,7 +57,7 @@ def comparison_sentences(rows: Sequence[Compared], metric: Metric, over: str = "
     ]
     if phrases:
         paired = f", paired over {over}" if over else ""
-        sentences.append(f"The selection is {_listed(phrases)}{paired}.")
+        sentences.append(f"The selection {_listed(phrases)}{paired}.")
     if methods := [row for row in rows if _BY in row.against]:
         sentences.append(_other_methods(methods))
     return sentences
@@ -72,8 +71,10 @@ def _other_methods(rows: Sequence[Compared]) -> str:
         if names:
             more = f" and {len(names) - _METHODS} more" if len(names) > _METHODS else ""
             parts.append(f"{words} {len(names)} ({', '.join(names[:_METHODS])}{more})")
-    total = count(len(rows), "other method")
-    return f"Of {total} with as many columns, it is {_listed(parts)}."
+    if len(rows) == 1:
+        name = rows[0].against.partition(_BY)[2]
+        return f"It {_BESIDE[rows[0].verdict]} the other method with as many columns ({name})."
+    return f"Of {len(rows)} other methods with as many columns, it {_listed(parts)}."
 
 
 def _listed(parts: Sequence[str]) -> str:

@@ -164,7 +164,7 @@ def near_leaks(
             text = (
                 f"by itself reaches {goal.metric} {score:.3f}, all columns {everything:.3f}, the "
                 f"remaining columns {rest:.3f}: perhaps a near leak; {CHECK}"
-            )
+            ).replace(" -", " \N{MINUS SIGN}")
             name = design.units[unit]
             notes.setdefault(name, Note(name, "near leak", text))
     return list(notes.values())

@@ -56,8 +56,8 @@ def check_header(header: Sequence[str]) -> None:
         )
     if repeated:
         raise DataError(
-            f"it has {len(repeated)} column names more than once: {name_some(repeated)}; give "
-            "every column its own name"
+            f"it has column names more than once: {name_some(repeated)}; give every column its own "
+            "name"
         )
 
 

@@ -10,8 +10,8 @@ NAME_LENGTH: Final = 32
 
 
 def count(number: int, noun: str) -> str:
-    """``1 seed``, ``2 seeds``."""
-    return f"{number} {noun if number == 1 else plural(noun)}"
+    """``1 seed``, ``2 seeds``, ``1,500 seeds``."""
+    return f"{number:,} {noun if number == 1 else plural(noun)}"
 
 
 def plural(noun: str) -> str:

@@ -55,15 +55,19 @@ def check_features(
     labels = [f"column {i}" if feature_names is None else feature_names[i] for i in bad]
     faults, advice = [], []
     if missing.any():
-        faults.append(f"{missing.sum()} missing values (NaN)")
+        faults.append(f"{_values(missing.sum(), 'missing')} (NaN)")
         advice.append(fill)
     if infinite.any():
-        faults.append(f"{infinite.sum()} infinite values")
+        faults.append(_values(infinite.sum(), "infinite"))
         advice.append("replace infinities with numbers")
     raise DataError(
         f"{where} has {' and '.join(faults)} in {len(bad)} of {len(missing)} columns: "
         f"{name_some(labels)}; {'; '.join(advice)}; or drop these columns or rows"
     )
+
+
+def _values(number: int, kind: str) -> str:
+    return f"{number} {kind} {'value' if number == 1 else 'values'}"
 
 
 def holds_numbers(column: pd.Series) -> bool:

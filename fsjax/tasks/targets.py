@@ -90,12 +90,16 @@ def check_present(y: np.ndarray, where: str = "y") -> None:
     missing = pd.isna(y) if y.dtype.kind in "OMmf" else np.zeros(y.shape, bool)
     if y.dtype.kind in "UT":
         missing = y == ""
-    if missing.any():
-        raise DataError(f"{where} has {int(missing.sum())} missing values; leave these rows out")
-    if y.dtype.kind == "f" and np.isinf(y).any():
-        raise DataError(
-            f"{where} has {int(np.isinf(y).sum())} infinite values; leave these rows out"
-        )
+    _check_none(int(missing.sum()), "missing", where)
+    if y.dtype.kind == "f":
+        _check_none(int(np.isinf(y).sum()), "infinite", where)
+
+
+def _check_none(number: int, kind: str, where: str) -> None:
+    if number == 1:
+        raise DataError(f"{where} has 1 {kind} value; leave this row out")
+    if number:
+        raise DataError(f"{where} has {number} {kind} values; leave these rows out")
 
 
 def read_unused(y: Any) -> Target:

@@ -32,7 +32,7 @@ from fsjax.auto.scoring import metric_named
 from fsjax.auto.selection import Selection
 from fsjax.auto.statements import left_out
 from fsjax.methods import METHODS
-from fsjax.report.wording import shorten_all
+from fsjax.report.wording import count, shorten_all
 
 DAY = datetime.date(2026, 11, 23)
 
@@ -210,10 +210,13 @@ def test_comparisons_are_two_sentences():
     compared = [Compared(against, 1.0, -1.0, 2.0, verdict) for against, verdict in rows]
     first, second = comparison_sentences(compared, metric)
     assert first.startswith("The selection is not shown to differ from all 200 columns (+1.0, 95 %")
-    assert "and better than 30 columns drawn at random (" in first
+    assert "and is better than 30 columns drawn at random (" in first
     assert second.startswith("Of 7 other methods with as many columns, it is better than 5 (the ")
-    assert "and 2 more), worse than 1 (a) and as good as 1 (Deep Lasso)." in second
+    assert "and 2 more), is worse than 1 (a) and is as good as 1 (Deep Lasso)." in second
     assert comparison_sentences([compared[0]._replace(low=-np.inf)], metric) == []
+    assert count(1500, "column") == "1,500 columns"
+    single = comparison_sentences([compared[2]], metric)[0]
+    assert single.startswith("It is better than the other method with as many columns (")
     text = page(result, None, DAY)
     assert "<summary>9 comparisons with intervals</summary>" in text and first in text
 

@@ -113,7 +113,7 @@ def test_bad_tables_are_refused():
         design(pd.DataFrame({"a": [1.0, 1.0], "b": [2.0, 2.0]}))
     with pytest.raises(DataError, match="more than once: 'a'"):
         design(pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]))
-    with pytest.raises(DataError, match="'a' has 1 infinite"):
+    with pytest.raises(DataError, match="'a' has 1 infinite value; replace it, or"):
         design(pd.DataFrame({"a": [1.0, np.inf, 2.0]}))
 
 

@@ -283,7 +283,7 @@ def test_missing_values_where_none_belong(tmp_path) -> None:
     X = X.astype(np.float32)
     X[5, 7] = np.nan
     np.savez(tmp_path / "coil20.npz", X=X, y=y)
-    with pytest.raises(DataError, match="1 missing values"):
+    with pytest.raises(DataError, match="1 missing value"):
         data.load("coil20", tmp_path)
 
 

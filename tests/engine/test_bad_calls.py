@@ -59,11 +59,11 @@ def test_numbers_that_are_none(task: str) -> None:
     for y, message in ((Y + 0j, "complex"), (np.full(60, np.nan), "missing"), ("abc", "each row")):
         with pytest.raises(DataError, match=message):
             fsjax.plan(method, (X, y), task=task)
-    with pytest.raises(DataError, match="y has 1 infinite values"):
+    with pytest.raises(DataError, match="y has 1 infinite value; leave this row out"):
         fsjax.plan(method, (X, np.where(np.arange(60) == 3, np.inf, X[:, 0])), task=task)
     made = Dataset("made", X, np.where(np.arange(60) == 3, np.nan, X[:, 0]))
     if task == "regression":
-        with pytest.raises(DataError, match="the target of made has 1 missing values"):
+        with pytest.raises(DataError, match="the target of made has 1 missing value"):
             fsjax.plan(method, made, task=task)
 
 

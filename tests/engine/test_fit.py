@@ -199,7 +199,7 @@ def test_what_is_no_method_or_no_data_is_named(data) -> None:
         fsjax.fit(METHOD, "digits")
     with pytest.raises(ConfigError, match="y is a sparse matrix; give an array"):
         fsjax.fit(METHOD, (x, scipy.sparse.csr_matrix(x)))
-    with pytest.raises(DataError, match="y has 1 missing values"):
+    with pytest.raises(DataError, match="y has 1 missing value"):
         fsjax.fit(METHOD, (x, np.where(np.arange(90) == 0, np.nan, y)))
 
 

@@ -162,7 +162,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
             None,
             "Expected 2 fields in line 3, saw 3",
         ),
-        ("t.csv", "a,a\n1,2\n", None, "column names more than once"),
+        ("t.csv", "a,a\n1,2\n", None, "it has column names more than once: 'a'"),
         ("t.csv", "a,b\n", None, "it has no rows"),
         ("t.csv", "", None, "no line of column names"),
         ("t.csv", "a,b\n1,2\n", "c", "target='c' is not a column"),
@@ -190,7 +190,7 @@ def test_mistakes(
 def test_missing_values_are_told_when_the_table_is_loaded(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b,label\n1,,0\n2,3,1\n")
-    with pytest.raises(DataError, match=r"1 missing values \(NaN\) in 1 of 2 columns: 'b'"):
+    with pytest.raises(DataError, match=r"1 missing value \(NaN\) in 1 of 2 columns: 'b'"):
         load(convert(path, None, "label", progress=False))
 
 
@@ -248,7 +248,7 @@ def test_the_index_of_a_saved_frame_is_not_a_column(tmp_path: Path) -> None:
     [
         ({"a": [1, 2], "b": ["x", "y"]}, None, "1 of 2 columns that are not numbers: 'b'"),
         ({"a": [1, 2]}, "a", "no columns besides the target"),
-        ({"a": [1, 2], "b": ["x", None]}, "b", "1 missing values"),
+        ({"a": [1, 2], "b": ["x", None]}, "b", "1 missing value"),
     ],
 )
 def test_mistakes_in_parquet_files(

@@ -111,9 +111,9 @@ def test_impute(tmp_path, rule, fill) -> None:
 BAD_TEXT = {
     "text columns": ("a,city,b\n1,Paris,2\n3,Rome,4\n", "'city' .such as 'Paris'.*get_dummies"),
     "one odd cell": ("a,b\n1,2\n?,4\n", r"'a' \(such as '\?'\)"),
-    "missing": ("a,b\n1,\n3,4\n", r"1 missing values \(NaN\) in 1 of 2 columns: 'b'.*data.impute"),
-    "infinite": ("a,b\n1,inf\n3,4\n", "1 infinite values in 1 of 2 columns: 'b'"),
-    "too large": ("a,b\n1,1e300\n3,4\n", "1 infinite values"),
+    "missing": ("a,b\n1,\n3,4\n", r"1 missing value \(NaN\) in 1 of 2 columns: 'b'.*data.impute"),
+    "infinite": ("a,b\n1,inf\n3,4\n", "1 infinite value in 1 of 2 columns: 'b'"),
+    "too large": ("a,b\n1,1e300\n3,4\n", "1 infinite value in "),
     "no rows": ("a,b\n", "no rows"),
     "nothing": ("", "is empty"),
     "blank": ("\n \n", "is empty"),

@@ -44,7 +44,7 @@ def test_nullable_and_arrow_columns(kind: str) -> None:
     frame.loc[0, :] = pd.NA
     np.testing.assert_array_equal(as_dataset(frame).X, [[np.nan] * 3, [1.5, 2, 0]])
     for task in ("classification", "regression"):
-        with pytest.raises(DataError, match="y has 1 missing values"):
+        with pytest.raises(DataError, match="y has 1 missing value"):
             as_dataset(plain, frame["b"], task=task)
 
 

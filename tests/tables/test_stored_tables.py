@@ -142,7 +142,7 @@ def test_the_target_is_a_file_beside_another_file_or_a_column(tmp_path: Path) ->
         (np.ones(4), None, r"shape \(4,\)"),
         (np.ones((0, 3)), None, "is empty: 0 rows"),
         (np.array([["a", "b"]]), None, "save real numbers"),
-        (np.array([[1.0, np.nan], [1.0, np.inf]]), None, r"1 missing values .* in 1 of 2 columns"),
+        (np.array([[1.0, np.nan], [1.0, np.inf]]), None, r"1 missing value .* in 1 of 2 columns"),
         (np.ones((4, 3)), "label", "is neither a .npy file nor a column"),
         (np.ones((4, 3)), 3, "a number from 0 to 2"),
         (np.ones((4, 3)), "short.npy", "4 rows but 3 targets"),
