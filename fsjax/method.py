@@ -282,9 +282,9 @@ class Search(NamedTuple):
 class Phase(NamedTuple):
     """A part of the training that the selection of a method needs.
 
-    Before training, a run of fewer epochs is refused, or warned of if its selection is only poorer.
-    After training there is a warning if the kept epoch lies before the phase, for example because
-    of a time limit. Messages continue "training ends before ..." by :attr:`name`.
+    Before training, there is a warning if a run has fewer epochs; after training, if the kept epoch
+    lies before the phase, for example because of a time limit. Messages continue "training ends
+    before ..." by :attr:`name`.
 
     Attributes:
       name: what happens in the phase, as a clause: ``"the path begins"``.
@@ -292,7 +292,6 @@ class Phase(NamedTuple):
       without: what is selected without it: ``"columns are ranked by their initial weights"``.
       instead: settings that reach it sooner, or an empty text: ``"a smaller dense_epochs"``.
       soonest: number of epochs below which no run reaches it; ``None`` for ``epochs``.
-      needed: whether the selection says nothing about the data without it.
       recorded: name of a value of ``Method.monitor`` that is above 0 once it has begun; ``None``
         if it begins in the epoch ``epochs``.
       kept: whether the kept epoch has to reach it, and not only the run.
@@ -303,7 +302,6 @@ class Phase(NamedTuple):
     without: str
     instead: str = ""
     soonest: int | None = None
-    needed: bool = False
     recorded: str | None = None
     kept: bool = True
 

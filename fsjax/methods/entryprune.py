@@ -168,7 +168,6 @@ def entryprune(
             epochs=math.ceil(every / spec.steps_per_epoch),
             without="no column has been judged and they are drawn at random",
             instead=shorter,
-            needed=True,
         )
         new = num_inputs(spec) - num_features
         exchanges = math.ceil((spec.num_columns - num_features) / max(new, 1))

@@ -184,7 +184,6 @@ def lassonet(
             without="no column has left the network: they are ranked by weights of a dense network",
             instead="a smaller dense_epochs or dense_patience",
             soonest=min(dense_epochs, dense_patience + 1) + 1,
-            needed=True,
             recorded="lambda",
         )
         ends = Phase(
