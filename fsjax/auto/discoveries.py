@@ -188,7 +188,7 @@ def drawn_decoys(draw: Draw, seed: int, number: int) -> tuple[Columns, np.ndarra
     return draw(np.random.default_rng((seed, 11, number)))
 
 
-def decoy_model(X: Columns, groups: np.ndarray) -> Draw:
+def decoy_model(X: Columns, groups: np.ndarray, row_groups: np.ndarray | None = None) -> Draw:
     """A function that draws a table of the columns ``(N, D)`` and a decoy of each.
 
     Units of one numeric column get Gaussian knockoffs; the others, and the columns of a sparse
@@ -200,6 +200,7 @@ def decoy_model(X: Columns, groups: np.ndarray) -> Draw:
     Args:
       X: the columns, dense or sparse.
       groups: ``(D,)`` the unit of each column, from 0 to G - 1.
+      row_groups: ``(N,)`` labels of rows that belong together, of a dense table, or ``None``.
 
     Returns:
       From a random generator to the columns and their decoys, ``(N, 2 D)``, and their units
@@ -209,7 +210,8 @@ def decoy_model(X: Columns, groups: np.ndarray) -> Draw:
     groups = groups[in_order]
     X = X[:, in_order] if as_table(X).sparse else np.ascontiguousarray(X[:, in_order])
     # Groups numbered by their places, as their rows are permuted in the order of these numbers.
-    draw = None if as_table(X).sparse else decoy_columns(X, pd.factorize(groups)[0])
+    places = pd.factorize(groups)[0]
+    draw = None if as_table(X).sparse else decoy_columns(X, places, row_groups)
     both_groups = np.concatenate([groups, groups + groups.max() + 1])
 
     def both(rng: np.random.Generator) -> tuple[Columns, np.ndarray]:
