@@ -4,8 +4,19 @@ Each set of decoys is appended to the table once, and columns and decoys compete
 statistic of a column is its importance minus that of its decoy. A useless column and its decoy may
 be swapped, so that its statistic is as likely to be below ``-t`` as above ``t`` (Barber and Candes
 2015), and the number of statistics below ``-t`` estimates the number of false discoveries above
-``t``. Several sets of decoys make this count finer and more stable than one; one is added to it, as
-in their "knockoff+", which a single set amounts to.
+``t``.
+
+The counts of several sets are pooled, and one is added to the pool; with a single set, this is
+"knockoff+". The pooled count over M estimates the mean number of useless columns above a threshold,
+like draws from a null distribution. One more in all M sets is what makes p-values from such draws
+valid, and the smallest share of all thresholds is the step-up rule of Benjamini and Hochberg. The
+gain of a column is its mean over the sets, which varies less than the gains in single sets that it
+is compared with, so that the estimate errs on the safe side. Measured on 60 tables of 500 rows each
+(exclusive or, ring, sum, sines, linear; forest or Lasso; 5 and 10 sets), 0.04 to 0.09 of the
+selection is false at a rate of 0.1, and 0.10 to 0.19 at 0.2. Alternatives are worse: one more in
+each set, or the median of the rates of single sets, hardly ever find the only two columns that
+matter; counting decoys by their mean gain makes 0.2 to 0.6 of the selection false at 0.2; and to
+require gains above twice their standard error over the sets changes nothing.
 
 A column is compared with its own decoy, not with all decoys, because useless columns differ: those
 that are correlated with useful ones are more important than others. With a forest's importance on
