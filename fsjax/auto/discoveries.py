@@ -4,8 +4,19 @@ Each set of decoys is appended to the table once, and columns and decoys compete
 statistic of a column is its importance minus that of its decoy. A useless column and its decoy may
 be swapped, so that its statistic is as likely to be below ``-t`` as above ``t`` (Barber and Candes
 2015), and the number of statistics below ``-t`` estimates the number of false discoveries above
-``t``. Several sets of decoys make this count finer and more stable than one; one is added to it, as
-in their "knockoff+", which a single set amounts to.
+``t``.
+
+The counts of several sets are pooled, and one is added to the pool; with a single set, this is
+"knockoff+". The pooled count over M estimates the mean number of useless columns above a threshold,
+like draws from a null distribution. One more in all M sets is what makes p-values from such draws
+valid, and the smallest share of all thresholds is the step-up rule of Benjamini and Hochberg. The
+gain of a column is its mean over the sets, which varies less than the gains in single sets that it
+is compared with, so that the estimate errs on the safe side. Measured on 40 or 60 tables of each
+kind, of 500 rows (exclusive or, ring, sum, sines, linear; forest or Lasso; 5 and 10 sets), 0.04 to
+0.09 of the selection is false at a rate of 0.1, and 0.10 to 0.19 at 0.2. Alternatives are worse:
+one more in each set, or the median of the rates of single sets, hardly ever find the only two
+columns that matter; counting decoys by their mean gain makes 0.16 to 0.63 of the selection false at
+0.2; and to require gains above twice their standard error over the sets changes nothing.
 
 A column is compared with its own decoy, not with all decoys, because useless columns differ: those
 that are correlated with useful ones are more important than others. With a forest's importance on
@@ -188,7 +199,7 @@ def drawn_decoys(draw: Draw, seed: int, number: int) -> tuple[Columns, np.ndarra
     return draw(np.random.default_rng((seed, 11, number)))
 
 
-def decoy_model(X: Columns, groups: np.ndarray) -> Draw:
+def decoy_model(X: Columns, groups: np.ndarray, row_groups: np.ndarray | None = None) -> Draw:
     """A function that draws a table of the columns ``(N, D)`` and a decoy of each.
 
     Units of one numeric column get Gaussian knockoffs; the others, and the columns of a sparse
@@ -200,6 +211,7 @@ def decoy_model(X: Columns, groups: np.ndarray) -> Draw:
     Args:
       X: the columns, dense or sparse.
       groups: ``(D,)`` the unit of each column, from 0 to G - 1.
+      row_groups: ``(N,)`` labels of rows that belong together, of a dense table, or ``None``.
 
     Returns:
       From a random generator to the columns and their decoys, ``(N, 2 D)``, and their units
@@ -209,7 +221,8 @@ def decoy_model(X: Columns, groups: np.ndarray) -> Draw:
     groups = groups[in_order]
     X = X[:, in_order] if as_table(X).sparse else np.ascontiguousarray(X[:, in_order])
     # Groups numbered by their places, as their rows are permuted in the order of these numbers.
-    draw = None if as_table(X).sparse else decoy_columns(X, pd.factorize(groups)[0])
+    places = pd.factorize(groups)[0]
+    draw = None if as_table(X).sparse else decoy_columns(X, places, row_groups)
     both_groups = np.concatenate([groups, groups + groups.max() + 1])
 
     def both(rng: np.random.Generator) -> tuple[Columns, np.ndarray]:

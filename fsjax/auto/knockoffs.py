@@ -118,7 +118,8 @@ def false_discoveries(
 
     The rate holds as far as decoys resemble the columns that do not matter. Knockoffs reproduce the
     distribution of each column and the correlations of the normal scores, estimated from the same
-    rows (:mod:`fsjax.auto.covariance`), and no other dependence.
+    rows (:mod:`fsjax.auto.covariance`), and no other dependence. Rows are taken to be independent;
+    for rows in groups use :func:`fsjax.select` with ``fdr=`` and ``row_groups=``.
 
     Args:
       method: the name of a registered method, with its default arguments (and at most D columns to

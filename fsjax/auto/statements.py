@@ -16,7 +16,7 @@ from fsjax.auto.method_names import selected_by, title
 from fsjax.auto.notes import Note
 from fsjax.auto.rule import Choice
 from fsjax.auto.scoring import Metric
-from fsjax.auto.stability import Decoys, Frequencies
+from fsjax.auto.stability import Decoys, Frequencies, why_no_decoys
 from fsjax.report.wording import count
 from fsjax.tables.checks import name_some
 
@@ -76,7 +76,7 @@ def sentences(
     if choice is None or not findings.verdict.better:
         return [*_nothing_found(findings, metric, len(contest.problem.y)), *few_rows]
     return [
-        _selected(findings, choice, units, fdr),
+        _selected(findings, choice, units, fdr, why_no_decoys(contest.problem)),
         f"Better than chance: {findings.verdict.words}.",
         _scores(findings, choice, metric, contest.judge.words),
         *few_rows,
@@ -197,7 +197,9 @@ def _nothing_found(findings: Findings, metric: Metric, rows: int) -> list[str]:
     ]
 
 
-def _selected(findings: Findings, choice: Choice, units: int, fdr: float | None) -> str:
+def _selected(
+    findings: Findings, choice: Choice, units: int, fdr: float | None, no_decoys: str | None
+) -> str:
     """The first sentence: how many columns, by which method."""
     if choice.method == ALL:
         prediction = (
@@ -209,17 +211,19 @@ def _selected(findings: Findings, choice: Choice, units: int, fdr: float | None)
             f"{choice.size:,} of {units:,} columns {_are(choice.size)} enough to predict the "
             f"target: {'that' if choice.size == 1 else 'those'} {selected_by(choice.method)}."
         )
-    return prediction if fdr is None else f"{_discoveries(findings, units, fdr)} {prediction}"
+    if fdr is None:
+        return prediction
+    return f"{_discoveries(findings, units, fdr, no_decoys)} {prediction}"
 
 
-def _discoveries(findings: Findings, units: int, fdr: float) -> str:
+def _discoveries(findings: Findings, units: int, fdr: float, no_decoys: str | None) -> str:
     """How many columns keep below the requested false discovery rate, and which ``keep`` adds."""
     number, sets = len(findings.chosen), findings.decoys.sets
     if not sets:
         selected = "only the columns named in keep are" if number else "no column is"
         return (
-            "False discovery rates are not known, as no set of decoys was finished in time; "
-            f"{selected} selected."
+            "False discovery rates are not known, as "
+            f"{no_decoys or 'no set of decoys was finished in time'}; {selected} selected."
         )
     rate = f"an estimated false discovery rate of at most {fdr:g} ({count(sets, 'set')} of decoys)"
     rates = np.nan_to_num(findings.decoys.rates[findings.chosen], nan=1.0)

@@ -7,9 +7,14 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import KFold
+from test_contest import problem
 
 import fsjax
+from fsjax.auto import stability
+from fsjax.auto.budget import Clock
+from fsjax.auto.compete import Contest
 from fsjax.auto.folds import Fold
+from fsjax.auto.progress_file import Ledger
 from fsjax.auto.quick_statistic import better_predictor
 from fsjax.auto.rankers.parts import Part, standardise
 
@@ -92,3 +97,15 @@ def test_rates_of_a_selection_do_not_depend_on_the_order_of_the_columns():
     rates = [table.set_index("column")["false_discovery_rate"].sort_index() for table in tables]
     assert rates[0].notna().any()
     pd.testing.assert_series_equal(*rates)
+
+
+def test_a_forest_needs_enough_rows_or_groups(monkeypatch):
+    monkeypatch.setattr(stability, "better_predictor", lambda *_: "forest")
+    for rows, groups, expected in [
+        (99, None, "l1"),
+        (100, None, "forest"),
+        (300, np.arange(300) // 5, "l1"),
+        (300, np.arange(300) // 3, "forest"),
+    ]:
+        contest = Contest(problem(rows, row_groups=groups), Ledger(None), Clock(3600.0))
+        assert stability.quick_statistic(contest, 1.0) == expected
