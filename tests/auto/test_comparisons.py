@@ -98,7 +98,8 @@ def test_a_clear_difference_is_shown():
     result = fsjax.select(table, y, budget=20, **LINEAR)
     against = result.comparisons.set_index("against")
     (random,) = [row for name, row in against.iterrows() if "random" in name]
-    assert random["verdict"] == "better" and random["low"] > 10
+    # Over folds the interval is 29 wide.
+    assert random["verdict"] == "better" and random["high"] - random["low"] < 20
 
 
 def small_contest(clock: Clock, **more) -> Contest:

@@ -13,6 +13,7 @@ and as independent. Tables whose rows are in ``chance.csv`` in the workdir are n
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,8 +76,8 @@ def noise_by_group(rng: np.random.Generator) -> Draw:
 
 BY_GROUP = "noise by group"
 KINDS: dict[str, Callable[[np.random.Generator], Draw]] = {
-    **{f"signal, {tails}": lambda rng, tails=tails: signal(tails, rng) for tails in TAILS},
-    **{f"noise, {tails}": lambda rng, tails=tails: noise(tails, rng) for tails in TAILS},
+    **{f"signal, {tails}": partial(signal, tails) for tails in TAILS},
+    **{f"noise, {tails}": partial(noise, tails) for tails in TAILS},
     BY_GROUP: noise_by_group,
 }
 

@@ -1,6 +1,6 @@
 """Measures how often comparisons of a selection are wrong, and how often they show a difference.
 
-    python -m experiments.studies.selection.comparisons --workdir=runs/study --first=100 --draws=4
+    python -m experiments.studies.selection.comparisons --workdir=runs/study --first=100 --draws=13
 
 On random tables of several kinds the selection of ``univariate`` or ``l1`` is compared with all
 columns, random ones, and the other method. The truth is the difference of their scores on 20,000
