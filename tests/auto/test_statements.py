@@ -95,7 +95,7 @@ def test_all_columns_have_no_certainty():
 )  # fmt: skip
 def test_discoveries(rates, sets, beginning):
     result = findings(len(rates), [1.0] * len(rates), rates, sets=sets)
-    assert _selected(result, result.choice, 9, 0.2).startswith(beginning)
+    assert _selected(result, result.choice, 9, 0.2, None).startswith(beginning)
 
 
 def test_alternatives():
