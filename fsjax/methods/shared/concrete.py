@@ -171,6 +171,7 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
             epochs=2,
             without=f"selectors mix columns as at the beginning (temperature_start={start})",
             instead="anneal='step'",
+            kept=False,
         )
         return (falls,)
 
