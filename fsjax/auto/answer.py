@@ -320,6 +320,7 @@ def _facts(
         "permutations": chance.draws,
         "as_good": chance.as_good,
         "permutation_p_value": chance.p_value if chance.draws else None,
+        "folds_p_value": findings.verdict.folds_p_value,
         "halves": findings.stability.halves,
         "decoy_sets": findings.decoys.sets,
         "decoy_statistic": findings.decoys.statistic,

@@ -102,7 +102,7 @@ def effects(
     Returns:
       A row for each unit of ``order``: ``column``, its name; ``p_value``, and ``q_value`` over all
       units of the design; ``part``, the described column; ``direction`` in words, with that part,
-      or empty if the q-value is above :data:`DIRECTION_LEVEL`; for classes
+      or empty unless the q-value is known and at most :data:`DIRECTION_LEVEL`; for classes
       ``auc`` (0.5 to 1, of the class in ``direction`` against the rest), ``difference`` (largest
       minus smallest class mean, in standard deviations within classes) and ``means`` (standardised
       mean by class name); for other tasks ``correlation`` (of ranks) and ``slope`` (of the target,
@@ -135,9 +135,9 @@ def effects(
     binary = _truth_values(design, columns)
     described, outputs = describe(X, part.y[rows], task, association, labels, binary)
     described.insert(0, "part", [design.names[column] for column in columns])
-    # NaN is not above the level: of rows in order of time there is no q-value.
+    # Without a q-value (rows in order of time, few groups) the direction may be by chance.
     described["direction"] = [
-        "" if q_value > DIRECTION_LEVEL else _with_part(design, column, text)
+        _with_part(design, column, text) if q_value <= DIRECTION_LEVEL else ""
         for column, text, q_value in zip(
             columns.tolist(), described["direction"], q_values[units].tolist(), strict=True
         )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsjax.auto.chance import LEAST, LEVEL, ROWS, UNDECIDED, Verdict
+from fsjax.auto.chance import FOLDS_LEVEL, LEAST, LEVEL, ROWS, UNDECIDED, Verdict
 from fsjax.auto.comparison_sentences import Compared, comparison_sentences
 from fsjax.auto.comparisons import Comparison
 from fsjax.auto.compete import ALL, NO_TIME, Contest
@@ -190,11 +190,31 @@ def _nothing_found(findings: Findings, metric: Metric, rows: int) -> list[str]:
             f"A finding needs p of at most {LEVEL:g}, and above {UNDECIDED:g} is chance; more rows "
             "may decide."
         )
+    _, low, high = findings.score
+    between = f" (95 % interval {metric.show(low)} to {metric.show(high)})"
+    above = interval_above_none(low, findings.no_columns, verdict.folds_p_value)
     return [
         f"{first} {no_selection}.",
         f"Cross-validated {metric.short} of the whole procedure: "
-        f"{score}; without any column {nothing}.",
+        f"{score}{between if above else ''}; without any column {nothing}"
+        f"{above and f'; {above}'}.",
     ]
+
+
+def interval_above_none(low: float, nothing: float, p_value: float) -> str:
+    """Why an interval above the score without any column is no finding; empty if it is not above.
+
+    Args:
+      low: lower bound of the score's interval.
+      nothing: score without any column.
+      p_value: of the score over its folds.
+    """
+    if not np.isfinite(low) or low <= nothing:
+        return ""
+    return (
+        f"the interval lies above that, but with p = {p_value:.2g} over the folds, and a finding by "
+        f"them needs less than {FOLDS_LEVEL:g}"
+    )
 
 
 def _selected(

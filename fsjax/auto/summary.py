@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fsjax.auto.notes import Note, by_level
 from fsjax.auto.scoring import metric_named
-from fsjax.auto.statements import LEAST_HALVES, STABLE
+from fsjax.auto.statements import LEAST_HALVES, STABLE, interval_above_none
 from fsjax.errors import printable
 from fsjax.report.wording import count, shorten
 
@@ -110,7 +110,17 @@ def _how_well(selection: Selection) -> str:
     return (
         f"{metric.short} {metric.show(selection.score)}{interval}{which} on rows that took no part "
         f"in the selection; {everything}without any column {metric.show(selection.score_chance)}"
+        f"{_without_finding(selection)}"
     )
+
+
+def _without_finding(selection: Selection) -> str:
+    if selection.better_than_chance or selection.score_interval is None:
+        return ""
+    above = interval_above_none(
+        selection.score_interval[0], selection.score_chance, selection.facts["folds_p_value"]
+    )
+    return above and f"; {above}"
 
 
 def _how_sure(selection: Selection) -> str:

@@ -192,6 +192,8 @@ def test_rates_are_known_where_the_sets_of_decoys_suffice():
     # A column that is not more important than its decoy is a false discovery in any case.
     assert known_rates(scores[:1], decoys[:1])[3] == 1.0
     assert np.isnan(known_rates(np.zeros((0, 3)), np.zeros((0, 3)))).all()
+    # One that is, beside one set of decoys, has a rate that is 1 only for want of sets.
+    assert np.isnan(known_rates(scores[:1, :1], decoys[:1, :1]))
 
 
 def test_rates_that_differ_between_sets_of_decoys_are_not_known():

@@ -77,6 +77,7 @@ def test_a_series_has_no_p_values():
     X, y, _ = by_patient(0, "regression")
     frame = effects(design_of_array(X, None, None), y, "regression", range(3), ordered=True)
     assert frame[["p_value", "q_value"]].isna().all(axis=None)
+    assert (frame["direction"] == "").all()
 
 
 @pytest.mark.parametrize("patients", [2, 4, 5])

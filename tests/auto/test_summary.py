@@ -116,6 +116,17 @@ def test_nothing_and_undecided_say_so_in_the_same_place():
         assert sure.startswith(f"How sure: {words}") and sure.endswith("p = 0.4")
 
 
+@pytest.mark.parametrize(("low", "said"), [(60.0, True), (40.0, False)])
+def test_an_interval_above_chance_and_a_verdict_of_chance_are_reconciled(low, said):
+    plain = with_columns([])
+    result = dataclasses.replace(
+        plain, better_than_chance=False, score=80.0, score_interval=(low, 95.0), score_chance=50.0,
+        facts={**plain.facts, "folds_p_value": 0.013},
+    )  # fmt: skip
+    assert ("lies above that, but with p = 0.013 over the folds" in str(result)) == said
+    assert "lies above" not in str(dataclasses.replace(result, better_than_chance=True))
+
+
 def test_the_verdict_comes_before_what_a_note_says_as_well():
     note = Note("(rows)", "equal rows", "225 of the 300 rows are equal to an earlier one")
     result = dataclasses.replace(
