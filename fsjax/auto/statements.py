@@ -212,8 +212,8 @@ def interval_above_none(low: float, nothing: float, p_value: float) -> str:
     if not np.isfinite(low) or low <= nothing:
         return ""
     return (
-        f"the interval lies above that, but with p = {p_value:.2g} over the folds, and a finding by "
-        f"them needs less than {FOLDS_LEVEL:g}"
+        f"the interval lies above that, but with p = {p_value:.2g} over the folds, and a finding "
+        f"by them needs less than {FOLDS_LEVEL:g}"
     )
 
 
