@@ -19,6 +19,8 @@ from fsjax.estimators import ESTIMATORS
 from fsjax.registry import METHODS
 from fsjax.tasks import BUILDERS, TABLE
 
+pytest_plugins = ["cpu_seconds"]
+
 # Two devices, so that the sharded seed axis is tested wherever the tests run.
 fsjax.use_cpu_devices(2)
 # Processes that tests start find the programs in the same folder.

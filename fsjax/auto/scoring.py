@@ -18,7 +18,7 @@ from fsjax.evaluation import concordance_index
 from fsjax.metrics.by_task import d2_poisson
 
 #: If the smaller of two classes has less than this share, accuracy says little.
-_RARE: Final = 0.1
+_RARE: Final = 0.2
 
 #: The metric of numbers by their ranks, and the share of the variance of a target from which its
 #: largest hundredth makes it the default: R2 of the values would hang on these few rows.

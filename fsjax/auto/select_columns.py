@@ -121,7 +121,7 @@ def select(
       task: ``'classification'``, ``'regression'``, ``'multilabel'``, ``'counts'`` or
         ``'survival'``; by default one of the first three, inferred from y.
       metric: for classes ``'accuracy'`` or ``'auc'``, by default AUC if one of two classes has
-        less than a tenth of the rows; for numbers ``'r2'``, or ``'rank_r2'``, that of their ranks
+        less than a fifth of the rows; for numbers ``'r2'``, or ``'rank_r2'``, that of their ranks
         (as normal scores), by default if a hundredth of the rows carry half of the variance;
         ``'label_accuracy'``, ``'d2'`` (of the
         Poisson deviance), ``'concordance_index'``; or the name of any scorer of scikit-learn.

@@ -149,6 +149,8 @@ def test_chance_levels_come_from_the_training_rows():
 def test_metrics():
     labels = np.array([0] * 30 + [1] * 2)
     assert choose_metric(None, "classification", labels).name == "auc"
+    # Most classifiers of such a table predict one class for nearly all rows.
+    assert choose_metric(None, "classification", np.array([0] * 84 + [1] * 16)).name == "auc"
     assert choose_metric(None, "classification", np.resize([0, 1], 32)).name == "accuracy"
     assert METRICS["accuracy"].chance(np.array([0, 0, 1]), np.array([0, 1, 1, 1])) == 25.0
     with pytest.raises(ConfigError, match="metric='acuracy' of classification: did you mean"):

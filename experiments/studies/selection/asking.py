@@ -233,11 +233,13 @@ def _start(question: Question, folder: Path, parallel: int) -> _Running:
         *(sys.executable, "-m", "fsjax.cli", "select", str(path), *table_flags, *question.flags),
         *(f"--budget={question.budget:g}s", f"--workdir={workdir}", "--quiet"),
     ]
-    threads = {"OMP_NUM_THREADS": "1"} if parallel > 1 else {}
+    settings = {"OMP_NUM_THREADS": "1"} if parallel > 1 else {}
+    # A user's Python does not compile its libraries anew in each process.
+    settings["PYTHONDONTWRITEBYTECODE"] = ""
     with (workdir / "output.txt").open("w") as output:
         started = time.monotonic()
         process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **threads}
+            command, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **settings}
         )
     return _Running(question, process, started, workdir, tables)
 
