@@ -10,6 +10,7 @@ import shlex
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,9 +92,11 @@ def _run(arguments: Sequence[str] | None) -> int:
                 return _convert(options)
             if options.command == "completion":
                 return _completion(parser, options.shell)
+            started = time.monotonic()
             # Within another program its age says nothing.
-            elapsed = seconds_since_process_start() if arguments is None else 0.0
-            return _select(options, shlex.join(["fsjax", *words]), elapsed)
+            if arguments is None:
+                started -= seconds_since_process_start()
+            return _select(options, shlex.join(["fsjax", *words]), started)
     except FsjaxError as error:
         return _mistake(str(error))
     except BrokenPipeError:
@@ -124,7 +127,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
+def _select(options: argparse.Namespace, command: str, started: float) -> int:
     from fsjax.readers.file_type import located
 
     located(options.table)
@@ -188,7 +191,13 @@ def _select(options: argparse.Namespace, command: str, elapsed: float) -> int:
         seed=options.seed,
         workdir=workdir,
         progress=not options.quiet,
-        origin=Origin(Path(options.table).name, options.target, command, tuple(notes), elapsed),
+        origin=Origin(
+            Path(options.table).name,
+            options.target,
+            command,
+            tuple(notes),
+            elapsed=time.monotonic() - started,
+        ),
         **settings,
     )
     print(selection)
