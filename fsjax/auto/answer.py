@@ -25,7 +25,8 @@ from fsjax.auto.problem import Problem
 from fsjax.auto.rankers import Ranking
 from fsjax.auto.rule import Choice, Scores
 from fsjax.auto.scoring import Metric
-from fsjax.auto.selection import EFFECTS, Selection
+from fsjax.auto.selection import Selection
+from fsjax.auto.selection_record import EFFECTS
 from fsjax.auto.stability import (
     MOST_PAIRS,
     MOST_SETS,

@@ -15,7 +15,7 @@ from fsjax.report.wording import shorten
 
 if TYPE_CHECKING:
     from fsjax.auto.effects import Curve
-    from fsjax.auto.selection import Selection
+    from fsjax.auto.selection_record import SelectionRecord
 
 #: Most rows that are shown unfolded, of selected columns, and of columns that are not selected.
 OPEN, SELECTED, OTHERS = 20, 300, 100
@@ -98,7 +98,7 @@ for (const part of document.querySelectorAll("section.search")) {
 """
 
 
-def columns_section(selection: Selection, file: str = FILE) -> str:
+def columns_section(selection: SelectionRecord, file: str = FILE) -> str:
     """Selected columns, the first of them unfolded; then the most important others, folded.
 
     Args:
@@ -135,7 +135,7 @@ def columns_section(selection: Selection, file: str = FILE) -> str:
     return "".join(parts) + folded("what the numbers mean", facts_table(legend), "legend")
 
 
-def _rows(selection: Selection) -> pd.DataFrame:
+def _rows(selection: SelectionRecord) -> pd.DataFrame:
     """Columns by importance, with their effects and costs."""
     table = selection.table
     if selection.effects is not None:
@@ -257,7 +257,9 @@ def _curve(curve: Curve, output: str, span: tuple[float, float]) -> str:
     )
 
 
-def _legend(selection: Selection, table: pd.DataFrame, heads: Sequence[str]) -> dict[str, str]:
+def _legend(
+    selection: SelectionRecord, table: pd.DataFrame, heads: Sequence[str]
+) -> dict[str, str]:
     """What the headings of the table mean, and how the values were computed."""
     facts, classes = selection.facts, selection.task == "classification"
     test = "Kruskal-Wallis test" if classes else "Spearman's rank correlation"

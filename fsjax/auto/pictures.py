@@ -16,7 +16,7 @@ from fsjax.report import style
 from fsjax.report.wording import shorten_all
 
 if TYPE_CHECKING:
-    from fsjax.auto.selection import Selection
+    from fsjax.auto.selection_record import SelectionRecord
 
 #: Colour, marker and line style by method; other methods take the remaining colours in turn.
 _LOOKS: Final = {
@@ -40,7 +40,7 @@ _NAMED = 8
 _SHORT = 6.0
 
 
-def plot_curves(selection: Selection, width: float = style.WIDTH) -> Figure:
+def plot_curves(selection: SelectionRecord, width: float = style.WIDTH) -> Figure:
     """The score against the number of columns for every method, with one standard error.
 
     The grey band is within one standard error of the best score, and a ring marks the choice.
@@ -94,7 +94,7 @@ def plot_curves(selection: Selection, width: float = style.WIDTH) -> Figure:
     return figure
 
 
-def plot_columns(selection: Selection, width: float = style.WIDTH) -> Figure | None:
+def plot_columns(selection: SelectionRecord, width: float = style.WIDTH) -> Figure | None:
     """Selection frequencies; ``None`` if no half of the rows ran, or none selected a column."""
     table = selection.table[selection.table["frequency"].notna()]
     ranked = table.sort_values(["selected", "frequency"], ascending=False, kind="stable")
@@ -111,7 +111,7 @@ def plot_columns(selection: Selection, width: float = style.WIDTH) -> Figure | N
     return figure
 
 
-def plot_decoys(selection: Selection, width: float = style.WIDTH) -> Figure | None:
+def plot_decoys(selection: SelectionRecord, width: float = style.WIDTH) -> Figure | None:
     """By how much columns are more important than their decoys, and decoys than their columns.
 
     Both are in descending order. The line is the smallest gain at which the estimated false
@@ -147,7 +147,7 @@ def plot_decoys(selection: Selection, width: float = style.WIDTH) -> Figure | No
     return figure
 
 
-def _named(selection: Selection) -> set[str]:
+def _named(selection: SelectionRecord) -> set[str]:
     """Methods with a colour of their own: the choice, random, univariate, and the best others."""
     curves = selection.curves[~selection.curves["method"].isin([ALL])]
     best = curves.groupby("method")["mean"].max().sort_values(ascending=False, kind="stable")
@@ -164,13 +164,13 @@ def _spaced(sizes: list[int], factor: float) -> list[int]:
     return kept
 
 
-def _chosen_size(selection: Selection) -> int:
+def _chosen_size(selection: SelectionRecord) -> int:
     rows = selection.curves[selection.curves["method"] == selection.method]
     near = (rows["mean"] - selection.score_at_choice).abs().idxmin()
     return int(rows.loc[near, "num_features"])
 
 
-def _bottom(selection: Selection) -> float | None:
+def _bottom(selection: SelectionRecord) -> float | None:
     """Lower end of an axis of R2 or D2, which does not extend far below 0."""
     lowest = float((selection.curves["mean"] - selection.curves["error"]).min())
     return max(lowest, -0.5) - 0.05 if selection.metric in ("r2", "d2") else None

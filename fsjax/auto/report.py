@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from fsjax.auto.selection import Selection
+    from fsjax.auto.selection_record import SelectionRecord
 
 #: Most notes that the page shows; selection.json has all.
 _NOTES = 50
@@ -83,19 +83,21 @@ figcaption, body > p { max-width: 56rem; }
 """
 
 
-def page(selection: Selection, command: str | None, date: datetime.date) -> str:
+def page(selection: SelectionRecord, command: str | None, date: datetime.date) -> str:
     """The page as HTML; ``command`` is the command line of the selection, if there was one."""
     title = "Which columns to keep" + (f": {selection.source}" if selection.source else "")
     css = CHART_STYLE + COLUMN_STYLE + _HEATMAP_STYLE + _STYLE
     return page_of(title, _sections(selection, command, date), css)
 
 
-def notebook_summary(selection: Selection) -> str:
+def notebook_summary(selection: SelectionRecord) -> str:
     """What a notebook shows: the summary, without the page's style."""
     return _verdict(selection)
 
 
-def _sections(selection: Selection, command: str | None, date: datetime.date) -> Iterable[str]:
+def _sections(
+    selection: SelectionRecord, command: str | None, date: datetime.date
+) -> Iterable[str]:
     yield _verdict(selection)
     target = f"Target {selection.target}, " if selection.target else ""
     yield f"<p><small>{html.escape(target)}{selection.task}, {date:%Y-%m-%d}</small></p>"
@@ -122,7 +124,7 @@ def _sections(selection: Selection, command: str | None, date: datetime.date) ->
     yield SEARCH_SCRIPT
 
 
-def _verdict(selection: Selection, file: str = FILE) -> str:
+def _verdict(selection: SelectionRecord, file: str = FILE) -> str:
     """What to keep, how well it predicts, how sure that is, and what to look at first."""
     kind = "better" if selection.better_than_chance else "nothing"
     lines = "".join(
@@ -136,7 +138,7 @@ def _verdict(selection: Selection, file: str = FILE) -> str:
     )
 
 
-def _keep(selection: Selection, file: str) -> str:
+def _keep(selection: SelectionRecord, file: str) -> str:
     number, names, more = summary.kept(selection)
     named = ", ".join(f"<strong>{html.escape(name)}</strong>" for name in names)
     if more:
@@ -146,7 +148,7 @@ def _keep(selection: Selection, file: str) -> str:
     return f"<p class='{size}'>Keep: {': '.join(parts)}</p>"
 
 
-def _checks(selection: Selection) -> str:
+def _checks(selection: SelectionRecord) -> str:
     """Errors and warnings, leaks first."""
     checks = summary.warnings_first(selection)
     if not checks:
@@ -158,7 +160,7 @@ def _checks(selection: Selection) -> str:
     return f"<div class='checks'><p><strong>Look at these first:</strong></p><ul>{items}</ul></div>"
 
 
-def _with_leaks(selection: Selection) -> str:
+def _with_leaks(selection: SelectionRecord) -> str:
     """Verdict, picture and columns of the selection from all columns, likely leaks included."""
     return (
         "<h2>With the likely leaks</h2><div class='aside'>"
@@ -167,7 +169,7 @@ def _with_leaks(selection: Selection) -> str:
     )
 
 
-def _curves(selection: Selection, name: str) -> str:
+def _curves(selection: SelectionRecord, name: str) -> str:
     label = metric_named(selection.metric, selection.task).label
     label = label if label.isupper() or label[0].isdigit() else label[0].lower() + label[1:]
     caption = (
@@ -186,7 +188,7 @@ def _chart(draw: Callable[[Any, float], Figure | None], name: str, caption: str)
     return chart(lambda width: draw(pictures, width), name, caption)
 
 
-def _column_pictures(selection: Selection) -> Iterable[str]:
+def _column_pictures(selection: SelectionRecord) -> Iterable[str]:
     halves = selection.facts["halves"]
     sets = 0 if selection.decoy_scores is None else len(selection.decoy_scores[1])
     if selection.likeness is not None and len(selection.likeness) > 1:
@@ -209,7 +211,7 @@ def _column_pictures(selection: Selection) -> Iterable[str]:
     )
 
 
-def _comparisons(selection: Selection, comparisons: pd.DataFrame) -> str:
+def _comparisons(selection: SelectionRecord, comparisons: pd.DataFrame) -> str:
     metric = metric_named(selection.metric, selection.task)
     rows = [
         [
@@ -237,7 +239,7 @@ def _pairs(comparisons: pd.DataFrame) -> str:
     )
 
 
-def _methods(selection: Selection) -> str:
+def _methods(selection: SelectionRecord) -> str:
     metric = metric_named(selection.metric, selection.task)
     sizes = sorted(selection.curves["num_features"].unique())
     rows = []
@@ -254,7 +256,7 @@ def _methods(selection: Selection) -> str:
     return f"<p>{caption}</p>" + rows_table(["method", "folds", *map(str, sizes)], rows)
 
 
-def _notes(selection: Selection) -> str:
+def _notes(selection: SelectionRecord) -> str:
     """All notes in one table: errors first, then what to check, then remarks."""
     notes = by_level(selection.notes)
     rows = "".join(
@@ -268,7 +270,7 @@ def _notes(selection: Selection) -> str:
     return table + (f"<p>{more} more in selection.json.</p>" if more > 0 else "")
 
 
-def _how(selection: Selection) -> dict[str, str]:
+def _how(selection: SelectionRecord) -> dict[str, str]:
     facts, metric = selection.facts, metric_named(selection.metric, selection.task)
     rounds = f", {facts['rounds']} rounds" if facts["rounds"] > 1 else ""
     sparse = {}
@@ -298,14 +300,14 @@ def _how(selection: Selection) -> dict[str, str]:
     return {name: str(value) for name, value in values.items()}
 
 
-def _rows(selection: Selection) -> str:
+def _rows(selection: SelectionRecord) -> str:
     """The number of rows, and the number on which methods were compared if that is smaller."""
     rows, compared = selection.facts["rows"], selection.facts.get("rows_compared")
     fewer = compared is not None and compared < rows
     return f"{rows:,}" + (f"; methods were compared on {compared:,} of them" if fewer else "")
 
 
-def _judge(selection: Selection) -> str:
+def _judge(selection: SelectionRecord) -> str:
     """The model that predicts from the columns, and the models that it was chosen from."""
     facts = selection.facts
     tried = {name: score for name, score in facts["judges_tried"].items() if score is not None}

@@ -14,7 +14,7 @@ from fsjax.errors import printable
 from fsjax.report.wording import count, shorten
 
 if TYPE_CHECKING:
-    from fsjax.auto.selection import Selection
+    from fsjax.auto.selection_record import SelectionRecord
 
 #: Most names of columns in the first line, and most warnings below it.
 NAMED, WARNED = 20, 5
@@ -47,7 +47,7 @@ class Kept(NamedTuple):
     more: int
 
 
-def kept(selection: Selection) -> Kept:
+def kept(selection: SelectionRecord) -> Kept:
     """The names of the selected columns, as far as they fit into a line."""
     if not selection.columns:
         return Kept("nothing", (), 0)
@@ -65,20 +65,20 @@ def name_of(label: Hashable) -> str:
     return f"'{text}'" if "," in text and isinstance(label, str) else text
 
 
-def keep_line(selection: Selection) -> str:
+def keep_line(selection: SelectionRecord) -> str:
     """``Keep: age, weight``, ``Keep: nothing``, ``Keep: all 7 columns: ...``."""
     number, names, more = kept(selection)
     named = ", ".join(names) + (f" and {more:,} more in columns.csv" if more else "")
     return "Keep: " + ": ".join(part for part in (number, named) if part)
 
 
-def sentences(selection: Selection) -> list[str]:
+def sentences(selection: SelectionRecord) -> list[str]:
     """The statements that no note says as well; the first is the verdict."""
     notes = {note.text for note in selection.notes}
     return [text for text in selection.statements if text.removesuffix(".") not in notes]
 
 
-def lines(selection: Selection) -> list[Line]:
+def lines(selection: SelectionRecord) -> list[Line]:
     """How well the selection predicts, how sure that is, costs, and which leaks are left out."""
     shown = [Line("How well", _how_well(selection)), Line("How sure", _how_sure(selection))]
     if selection.costs is not None and selection.columns:
@@ -88,12 +88,12 @@ def lines(selection: Selection) -> list[Line]:
     return [line for line in shown if line.text]
 
 
-def warnings_first(selection: Selection) -> list[Note]:
+def warnings_first(selection: SelectionRecord) -> list[Note]:
     """What to look at before the result is believed: errors, then warnings, leaks first."""
     return [note for note in by_level(selection.notes) if note.level != "remark"]
 
 
-def _how_well(selection: Selection) -> str:
+def _how_well(selection: SelectionRecord) -> str:
     metric = metric_named(selection.metric, selection.task)
     if math.isnan(selection.score):
         return ""
@@ -114,7 +114,7 @@ def _how_well(selection: Selection) -> str:
     )
 
 
-def _without_finding(selection: Selection) -> str:
+def _without_finding(selection: SelectionRecord) -> str:
     if selection.better_than_chance or selection.score_interval is None:
         return ""
     above = interval_above_none(
@@ -123,7 +123,7 @@ def _without_finding(selection: Selection) -> str:
     return above and f"; {above}"
 
 
-def _how_sure(selection: Selection) -> str:
+def _how_sure(selection: SelectionRecord) -> str:
     if selection.undecided:
         verdict = "undecided whether this is better than chance"
     elif selection.better_than_chance:
@@ -148,7 +148,7 @@ def _how_sure(selection: Selection) -> str:
     )
 
 
-def _leaks_left_out(selection: Selection) -> str:
+def _leaks_left_out(selection: SelectionRecord) -> str:
     """The likely leaks that took no part, and the score with them."""
     columns = set(map(str, selection.table["column"]))
     leaks = [note.column for note in selection.notes if note.kind == "leak"]

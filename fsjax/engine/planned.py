@@ -7,7 +7,6 @@ import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +15,30 @@ import numpy as np
 
 from fsjax.distributed.exchange import is_lead, process_count
 from fsjax.distributed.same import check_same, code
-from fsjax.engine.control import Control
 from fsjax.engine.fingerprint import described, described_settings, fingerprint, versions
 from fsjax.engine.phases import warn_of_unreached
-from fsjax.engine.prepare import Prepared
-from fsjax.engine.programs import ONCE, run
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
-from fsjax.engine.rows import Arrays, HostRows, has_own_rows
+from fsjax.engine.run import Run
+from fsjax.engine.scores import check_scores, finished, test_rows
 from fsjax.engine.search import Found, gate_metrics, search_strengths
-from fsjax.engine.seeds import Chosen, finish_seeds, search_of, take_rows
+from fsjax.engine.seeds import Chosen, search_of
 from fsjax.engine.streamed import predict_streamed
 from fsjax.engine.train import Trained, train
 from fsjax.errors import ConfigError, check_names
-from fsjax.groups import any_column, unit_names
-from fsjax.method import Method, Spec, TrainState
-from fsjax.registry import Fixed, Structure
+from fsjax.groups import unit_names
+from fsjax.method import Method
 from fsjax.storage.checkpoints import Checkpoints
 from fsjax.storage.file_lock import exclusive
 from fsjax.storage.identity import Identity
-from fsjax.tables.dataset import Dataset
-from fsjax.tables.scaled import content_of, dense_rows, filled_rows, stack_rows
+from fsjax.tables.scaled import content_of, dense_rows, filled_rows
 from fsjax.tasks import TABLE
 
 #: If a method determines the number of columns, one counts if this share of the seeds opens it.
 MAJORITY = 0.5
 
 
-@dataclass(frozen=True, repr=False)
-class Plan:
-    """A checked run, not trained yet.
+class Plan(Run):
+    """A checked run, not trained yet, and what can be done with it.
 
     Attributes:
       method: the method to train.
@@ -58,44 +52,6 @@ class Plan:
       control: decides when training ends early.
       start: stacked states of the S seeds to start from, or ``None``.
     """
-
-    method: Method
-    structure: Structure | Fixed
-    hyper: Mapping[str, float]
-    dataset: Dataset
-    prepared: Prepared
-    spec: Spec
-    seeds: tuple[int, ...]
-    sizes: tuple[int, ...]
-    axis: str
-    batch_devices: int
-    progress: bool
-    checkpoint_dir: Path | None
-    checkpoint_every: int
-    control: Control
-    start: TrainState | None
-
-    def __repr__(self) -> str:
-        spec, splits, scaler = self.spec, self.prepared.splits, self.prepared.scalers[0]
-        parts = zip(("training", "validation", "test"), splits[0], strict=True)
-        own_splits = any(split is not splits[0] for split in splits)
-        scales = max(np.size(part) for part in scaler)
-        about = [
-            f"{self.method.name} on {self.dataset.name}",
-            spec.task,
-            " + ".join(f"{len(rows)} {name}" for name, rows in parts) + " rows",
-            f"{spec.num_columns} columns",
-            f"K={', '.join(map(str, self.sizes)) or None}",
-        ]
-        if self.method.loss is not None:
-            steps = f"{spec.num_epochs} epochs of {spec.steps_per_epoch} steps"
-            about += [f"batch_size={spec.batch_size}", steps]
-        about += [
-            "scaled by column" if scales > 1 else "one scale for the table",
-            "a split per seed" if own_splits else "one split for all seeds",
-            f"seeds={self.seeds}",
-        ]
-        return f"Plan({', '.join(about)})"
 
     def train(
         self,
@@ -168,22 +124,13 @@ class Plan:
         if threshold is not None:
             threshold = np.asarray(threshold, np.float32)
         arrays = self.prepared.arrays
-        chosen = self._finished(trained, arrays, self._test_rows(), threshold)
+        chosen = finished(self, trained.states, arrays, test_rows(self), threshold)
         x = self.prepared.x_test[0]
         if self.dataset.table.on_disk and self.method.predict is not None and len(x):
             rows: Any = filled_rows(x)
             outputs = predict_streamed(self.structure, chosen.states, rows)
             return chosen._replace(outputs=outputs)
         return chosen
-
-    def _test_rows(self) -> Any:
-        """The scaled test rows, if there are any, they are in memory, and the method predicts."""
-        prepared, x_test = self.prepared, self.prepared.x_test
-        if self.method.predict is None or not len(x_test[0]) or self.dataset.table.on_disk:
-            return None
-        if has_own_rows(prepared.arrays):
-            return stack_rows([filled_rows(x) for x in x_test])
-        return filled_rows(x_test[0])
 
     def gates(self, trained: Trained, rows: np.ndarray) -> np.ndarray:
         """The gates ``(R, D)`` of a training; 0 for columns that may not be selected.
@@ -192,16 +139,8 @@ class Plan:
           trained: the training of R rows.
           rows: ``(R,)``, the place of the seed of each row.
         """
-        return np.asarray(self._finished(trained, self.arrays_of(rows), None, None).gates)
-
-    def _finished(self, trained: Trained, *args: Any) -> Chosen:
-        states = jax.tree.map(np.asarray, trained.states)
-        return run(finish_seeds, (self.structure,), (states, *args), work=ONCE)
-
-    def arrays_of(self, rows: np.ndarray) -> Arrays[HostRows]:
-        """The scaled rows of some seeds, given by their places, or the rows that all share."""
-        arrays = self.prepared.arrays
-        return take_rows(arrays, rows) if has_own_rows(arrays) else arrays
+        arrays = self.arrays_of(rows)
+        return np.asarray(finished(self, trained.states, arrays, None, None).gates)
 
     def test_metrics(self, chosen: Chosen) -> dict[str, np.ndarray]:
         """The embedded test metrics, ``(S,)`` by name; empty without test rows or predictions."""
@@ -244,36 +183,6 @@ class Plan:
         trained = self.train()
         return self.select(trained, self.choose(trained))
 
-    def check_first_scores(self, states: TrainState, rows: np.ndarray) -> None:
-        """Raises ConfigError if a method from outside the library has scores that are not finite.
-
-        A callback or a time limit may end training early, so scores must be finite from the start;
-        for the library's own methods the tests check this. A search, which trains seeds repeatedly,
-        is checked only at its end.
-
-        Args:
-          states: the states before the first step.
-          rows: the place of the seed of each state.
-        """
-        each_seed_once = np.array_equal(rows, np.arange(len(self.seeds)))
-        if self.method.loss is None or self.structure.in_library or not each_seed_once:
-            return
-        # The same arguments, and so the same compiled program, as after training.
-        trained = Trained(states, {}, {})
-        chosen = self._finished(trained, self.prepared.arrays, self._test_rows(), None)
-        self._check_scores(np.asarray(chosen.scores), "before the first step")
-
-    def _check_scores(self, scores: np.ndarray, when: str) -> None:
-        """Raises ConfigError for non-finite scores ``(S, D)`` of columns that may be selected."""
-        bad = self.usable & ~np.isfinite(scores)
-        if bad.any():
-            value = scores[bad][0]
-            raise ConfigError(
-                f"{self.method.name}: select gives {int(bad.any(axis=0).sum())} of "
-                f"{bad.shape[1]} columns the score {value} {when}; scores must be finite, and "
-                "larger for more important columns"
-            )
-
     def check_number(self) -> None:
         """Raises ConfigError if the method needs a number of columns and none is given."""
         if not self.sizes and not self.method.about.gates:
@@ -298,11 +207,6 @@ class Plan:
         return search_strengths(
             len(self.seeds), self.sizes, start, train, lambda: self.control.stopped
         )
-
-    @functools.cached_property
-    def usable(self) -> np.ndarray:
-        """``(S, D)`` bool, the columns that may be selected, or ``(S, G)`` groups."""
-        return any_column(self.prepared.feature_mask, self.spec.groups)
 
     @functools.cached_property
     def _data_crc32(self) -> int:
@@ -338,7 +242,7 @@ class Plan:
         prepared, spec = self.prepared, self.spec
         states = jax.tree.map(np.asarray, chosen.states)
         scores, ranking = np.asarray(chosen.scores), np.asarray(chosen.ranking)
-        self._check_scores(scores, "after training")
+        check_scores(self, scores, "after training")
         _warn_of_equal(scores, self.usable, self.method)
         best_epoch = kept_epochs(self.method, states)
         warn_of_unreached(self.method, spec, best_epoch, trained.history)

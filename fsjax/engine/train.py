@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,8 @@ from fsjax.engine import loop, mesh, seeds
 from fsjax.engine.control import Progress
 from fsjax.engine.programs import ONCE, output_structure, program, run, training_work
 from fsjax.engine.rows import Arrays, has_own_rows
+from fsjax.engine.run import Run
+from fsjax.engine.scores import check_first_scores
 from fsjax.engine.streamed import StoredPart, StreamedEpochs
 from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, NonFiniteLossError
@@ -27,9 +29,6 @@ from fsjax.sparsity.cost import count_connections, training_flops
 from fsjax.storage.checkpoints import Checkpoints
 from fsjax.tables.scaled import leaves_of
 from fsjax.tasks import TABLE
-
-if TYPE_CHECKING:
-    from fsjax.engine.planned import Plan
 
 #: Seconds of work per call of the compiled epochs: short enough for a progress bar.
 SECONDS_PER_CALL = 1.0
@@ -52,7 +51,7 @@ class Trained(NamedTuple):
 
 @own_settings
 def train(
-    plan: Plan,
+    plan: Run,
     rows: np.ndarray,
     hyper: Mapping[str, np.ndarray],
     idle: np.ndarray,
@@ -74,7 +73,7 @@ def train(
     """
     started = time.perf_counter()
     states = _first_states(plan, rows, hyper)
-    plan.check_first_scores(states, rows)
+    check_first_scores(plan, states, rows)
     if plan.method.loss is None:
         cost = _cost(plan, states, 0) | {"compile_seconds": time.perf_counter() - started}
         return Trained(states, {}, cost | {"train_seconds": 0.0, "trained_epochs": 0})
@@ -111,7 +110,7 @@ def train(
     return Trained(states, training.history, cost)
 
 
-def _first_states(plan: Plan, rows: np.ndarray, hyper: Mapping[str, np.ndarray]) -> TrainState:
+def _first_states(plan: Run, rows: np.ndarray, hyper: Mapping[str, np.ndarray]) -> TrainState:
     """Stacked states ``(R, ...)`` before the first step; arguments as for :func:`train`."""
     numbers = np.asarray(plan.seeds, np.uint32)[rows]
     args = (numbers, hyper, plan.usable[rows], plan.arrays_of(rows))
@@ -124,7 +123,7 @@ class _Training:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Run,
         rows: np.ndarray,
         idle: np.ndarray,
         checkpoints: Checkpoints | None,
@@ -295,7 +294,7 @@ class _Training:
         return ""
 
 
-def _warn_of_unjudged(plan: Plan, states: TrainState) -> None:
+def _warn_of_unjudged(plan: Run, states: TrainState) -> None:
     """Warns if the method's own ``keep`` had no finite value for any epoch of a seed."""
     unjudged = np.isinf(np.asarray(states.best.value)) & (np.asarray(states.epoch) > 0)
     if callable(plan.method.keep) and unjudged.any():
@@ -323,7 +322,7 @@ def _continued(states: TrainState, start: TrainState, rows: np.ndarray) -> Train
     return states.replace(**parts | {"masks": indexed_like(parts["masks"], states.masks)})
 
 
-def _cost(plan: Plan, states: TrainState, epochs: int) -> dict[str, float]:
+def _cost(plan: Run, states: TrainState, epochs: int) -> dict[str, float]:
     params, masks = jax.tree.map(lambda leaf: np.asarray(leaf)[0], (states.params, states.masks))
     about, num_rows = plan.method.about, plan.prepared.num_rows * plan.spec.repeats
     weights = params if about.weights is None else about.weights(params)

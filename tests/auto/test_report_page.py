@@ -19,7 +19,8 @@ from fsjax.auto.notes import Note
 from fsjax.auto.pictures import plot_decoys
 from fsjax.auto.report import MAX_CLASSES, confusion_table, likeness_heatmap, page
 from fsjax.auto.scoring import METRICS, metric_named
-from fsjax.auto.selection import EFFECTS, Selection, csv_of
+from fsjax.auto.selection import Selection, csv_of
+from fsjax.auto.selection_record import EFFECTS
 from fsjax.report import style
 from fsjax.report.charts import themed_svg
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +14,6 @@ from jax import Array
 from fsjax.sparsity.connections import Connections, products
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.similarity import Moments, moments
-
-if TYPE_CHECKING:
-    from fsjax.sparsity.layers.masked import MaskedLayer
 
 
 class MatrixScores(NamedTuple):
@@ -166,8 +163,8 @@ class SparseLayer(abc.ABC):
         """
 
     @abc.abstractmethod
-    def to_matrix(self) -> MaskedLayer:
-        """The layer as a matrix under a mask."""
+    def to_matrix(self) -> SparseLayer:
+        """The layer as a ``MaskedLayer``: a matrix under a mask."""
 
     @abc.abstractmethod
     def expand(self, most: int) -> Replaced[SparseLayer]:
