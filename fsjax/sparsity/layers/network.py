@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -206,7 +206,8 @@ def at_rest(state: TrainState, plan: Mapping[str, Planned]) -> TrainState:
     changes = {}
     for name, layer in active_layers(state).items():
         if plan[name].form == "coordinates":
-            layer = CoordinateLayer.of(layer.to_matrix(), plan[name].connections)
+            matrix = cast(MaskedLayer, layer.to_matrix())
+            layer = CoordinateLayer.of(matrix, plan[name].connections)
         changes[name] = Replaced(layer)
     return replaced(state, changes, optax.identity())
 
