@@ -10,7 +10,7 @@ NEWEST := .venv-newest
 # Python compiles a module when it is first imported; pip would compile all, for half of the time.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test test-slow test-oldest test-newest chaos fuzz lint types format docs site benchmark \
+.PHONY: demo test test-rest test-all test-reproduction test-oldest test-newest chaos fuzz lint types format docs site benchmark \
   package version clean
 
 # What the launchers need, in half of the time of all, and then the rest.
@@ -42,13 +42,21 @@ FAST_COMPILE := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters
 TEST_SETTINGS = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 JAX_TRACEBACK_IN_LOCATIONS_LIMIT=0 \
   XLA_FLAGS="$(1) $$XLA_FLAGS"
 
-# COVERAGE=--cov measures the branches of fsjax/ and fails below the floor in pyproject.toml; CI does.
-test: $(STAMP)
-	$(call TEST_SETTINGS,$(FAST_COMPILE)) \
-	  $(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal $(COVERAGE)
+PYTEST = $(call TEST_SETTINGS,$(FAST_COMPILE)) $(BIN)/python -m pytest -n 2 --dist worksteal $(1) $(PYTEST_FLAGS)
 
-test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow
+# What a change needs; PYTEST_FLAGS=--cpu-limit=3 fails tests that should be marked slow, as CI does.
+test: $(STAMP)
+	$(call PYTEST,-m "not slow and not reproduction")
+
+# The tests that take longer, on both cores.
+test-rest: $(STAMP)
+	$(call PYTEST,-m "slow and not reproduction")
+
+test-all: test test-rest
+
+# Figures of the papers on real data, for some hours; with the default optimisation of programs.
+test-reproduction: $(STAMP)
+	$(BIN)/python -m pytest -m reproduction
 
 # The smoke test in an environment, in a new empty folder of it; optionally of one version of fsjax.
 SMOKE = rm -rf $(1)/smoke && mkdir $(1)/smoke && cd $(1)/smoke && \
@@ -59,7 +67,7 @@ SMOKE = rm -rf $(1)/smoke && mkdir $(1)/smoke && cd $(1)/smoke && \
 # not an error here. JAX 0.11 no longer knows one of the flags, and would abort.
 TESTS ?=
 SOME_VERSIONS = $(call TEST_SETTINGS,$(2)) \
-  $(1)/bin/python -m pytest -W default -m "not slow" -n 2 --dist worksteal $(TESTS)
+  $(1)/bin/python -m pytest -W default -m "not slow and not reproduction" -n 2 --dist worksteal $(TESTS)
 
 test-oldest:
 	test -x $(OLDEST)/bin/python || python3.11 -m venv $(OLDEST)
@@ -117,12 +125,10 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The pages, and the long examples on them; the tests run the short ones.
+# The pages; the tests run the examples on them.
 docs: $(STAMP)
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --fresh-env \
 	  --doctree-dir build/doctrees docs build/site
-	$(call TEST_SETTINGS,$(FAST_COMPILE)) \
-	  $(BIN)/python -m pytest -q -m slow -n 2 --dist worksteal tests/test_docs.py
 
 # The site beside those of other versions: in PAGES/SITE_VERSION, with a menu that leads to all.
 PAGES ?= build/pages

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import jax
+import marks
 import pytest
 
 import fsjax
@@ -85,6 +86,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks single parameters of tests."""
+    marks.mark_slow_ids(item)
 
 
 @pytest.fixture

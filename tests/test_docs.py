@@ -24,7 +24,7 @@ PAGES = [
     for page in sorted(DOCS.rglob("*.md"))
     if BLOCK.search(page.read_text())
 ]
-#: Pages that take longer than 5 seconds; ``make docs`` and ``make test-slow`` run them.
+#: Pages that take longer than 5 seconds; ``make test-all`` runs them.
 LONG = (
     "faq.md",
     "first-steps.md",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from fsjax.auto.rankers import Ranking, univariate
 from fsjax.auto.rankers.parts import Part
 from fsjax.auto.stacked_fits import split_at
 from fsjax.engine.fit import fit
+from fsjax.errors import UnreachedPhaseWarning
 from fsjax.method import Method
 from fsjax.registry import Registration, about_of, get_method
 from fsjax.tables.columns import densify
@@ -93,18 +95,21 @@ def rank_folds(
         split_at(int(start), y[start : start + length], trained_task, share, seed + number)
         for number, start in enumerate(starts)
     ]
-    result = fit(
-        method,
-        Dataset("table", np.concatenate([fold.X for fold in folds]), y),
-        seeds=range(seed, seed + len(folds)),
-        split=splits,
-        task=trained_task,
-        scaling="standard" if facts.scaling in _BY_COLUMN else "none",
-        # Methods that can select any number are asked for one: the ranking has all columns.
-        num_features=None if "num_features" in facts.parameters else 1,
-        sample_weight=_joined([fold.weights for fold in folds]),
-        **fit_options(facts, training, length, trained_task),
-    )
+    with warnings.catch_warnings():
+        # The epochs are chosen here, and the contest judges what they lead to.
+        warnings.simplefilter("ignore", UnreachedPhaseWarning)
+        result = fit(
+            method,
+            Dataset("table", np.concatenate([fold.X for fold in folds]), y),
+            seeds=range(seed, seed + len(folds)),
+            split=splits,
+            task=trained_task,
+            scaling="standard" if facts.scaling in _BY_COLUMN else "none",
+            # Methods that can select any number are asked for one: the ranking has all columns.
+            num_features=None if "num_features" in facts.parameters else 1,
+            sample_weight=_joined([fold.weights for fold in folds]),
+            **fit_options(facts, training, length, trained_task),
+        )
     if training is not None and training.importance is not None:
         scores = training.importance(result)
         rankings = np.argsort(-scores, axis=1, kind="stable")

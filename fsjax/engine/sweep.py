@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fsjax.engine.fit import plan
+from fsjax.engine.phases import check_phases
 from fsjax.engine.planned import Plan
 from fsjax.engine.planning import Data
 from fsjax.engine.prepare import Prepared
@@ -185,7 +186,10 @@ def _plan_group(number: int, group: Group, data: Data, options: Mapping[str, Any
     options = {**options, **group.further}
     if options.get("checkpoint_dir") is not None:
         options["checkpoint_dir"] = Path(options["checkpoint_dir"]) / f"{number:03d}"
-    planned = plan(group.methods[0], data, **options)
+    first, *others = group.methods
+    planned = plan(first, data, **options)
+    for method in others:
+        check_phases(method, planned.spec)
     planned.check_number()
     return planned
 

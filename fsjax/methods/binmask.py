@@ -6,6 +6,7 @@ sparse (4.2) or regularise it (4.3).
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from fsjax.method import (
     About,
     Batch,
     Method,
+    Phase,
     Search,
     Selection,
     Spec,
@@ -124,7 +126,38 @@ def binmask(
         sparse=True,
         weights=lambda params: params.weights,
     )
-    return method._replace(about=about, optimizer=optimizer, keep="last")
+
+    def phases(spec: Spec) -> tuple[Phase, ...]:
+        steps = spec.steps_per_epoch
+        return _closing(body.finetune_epochs, steps, warmup, initial, mask_learning_rate)
+
+    return method._replace(about=about, optimizer=optimizer, keep="last", phases=phases)
+
+
+def _closing(
+    finetune_epochs: int, steps: int, warmup: float, initial: float, rate: float
+) -> tuple[Phase, ...]:
+    """The phase in which masks close: Adam moves a latent value by about its rate in each step.
+
+    Args:
+      steps: per epoch.
+      warmup, initial, rate: as for :func:`binmask`; ``rate`` is that of the first epoch.
+    """
+    if not known(initial, rate):
+        return ()
+    needed = math.ceil(initial / rate / steps - 1e-6)
+    # The warm-up is a share of the run, so that a longer run begins later.
+    enough = needed
+    while enough - int(warmup * enough) < needed:
+        enough += 1
+    ready = Phase(
+        name=f"masks can close (latent values begin at {initial:g})",
+        epochs=enough + finetune_epochs,
+        without="all masks are open",
+        instead="a smaller initial or warmup, or a larger mask_learning_rate",
+        kept=False,
+    )
+    return (ready,)
 
 
 def _masked_inputs(

@@ -23,6 +23,7 @@ from fsjax.arguments import (
     Rate,
     Schedule,
     Share,
+    known,
 )
 from fsjax.method import Method, Phase, Spec, TrainingRows, TrainState
 from fsjax.methods.shared.attribution import Score
@@ -151,8 +152,20 @@ def neurofs(
         epochs=PLAIN_CHANGES + 2,
         without="columns are ranked by weights, as input neurons neither die nor grow",
     )
+
+    def phases(spec: Spec) -> tuple[Phase, ...]:
+        last = spec.num_epochs
+        if known(removal_share):
+            last = min(int(removal_share * last + 1e-3) + 1, last)
+        gone = Phase(
+            name=f"the last input neurons leave (epoch {last})",
+            epochs=max(last, changes.epochs),
+            without="more columns are left than the method is to choose from",
+        )
+        return changes, gone
+
     return method._replace(
-        phases=lambda spec: (changes,),
+        phases=phases,
         about=method.about._replace(num_features=num_features),
         init=init,
         after_epoch=after_epoch,

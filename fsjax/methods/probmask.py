@@ -19,6 +19,7 @@ from fsjax.method import (
     About,
     Batch,
     Method,
+    Phase,
     PyTree,
     Selection,
     Spec,
@@ -107,6 +108,15 @@ def probmask(
             end_epoch=epochs if body.finetune_epochs else None,
         )
 
+    def phases(spec: Spec) -> tuple[Phase, ...]:
+        # Rounded as in ``budget``: a run of any length reaches it, the kept epoch perhaps not.
+        reached = Phase(
+            name=f"the budget has fallen to density={density}",
+            epochs=int(sparsify_end * body.mask_epochs(spec)) + 1,
+            without="columns are ranked by weights that are to be removed",
+        )
+        return (reached,)
+
     def draw(key: Array, probabilities: PyTree) -> PyTree:
         return prob.draw_thresholds(key, probabilities) if evaluation == "sample" else {}
 
@@ -192,4 +202,5 @@ def probmask(
         after_epoch=after_epoch,
         keep="last",
         monitor=monitor,
+        phases=phases,
     )

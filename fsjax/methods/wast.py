@@ -33,6 +33,7 @@ from fsjax.method import (
     TrainState,
     create_state,
 )
+from fsjax.methods.shared.sparse_network import rewired
 from fsjax.nets import Feedforward, outputs_of
 from fsjax.registry import register
 from fsjax.sparsity import Layer, Recipe, apply_masks, init_masks, needs
@@ -197,5 +198,7 @@ def wast(
         after_step=after_step,
     )
     if update == "epoch":
-        method = method._replace(after_epoch=lambda state, data, key: rewire(state, key))
+        method = method._replace(
+            after_epoch=lambda state, data, key: rewire(state, key), phases=rewired(drop_fraction)
+        )
     return method

@@ -90,6 +90,9 @@ def test_the_score_of_choosing_does_not_look_at_its_fold():
     table = {("a", 1): np.array([9.0, 0.0, 0.0, 0.0]), ("b", 1): np.array([0.0, 9.0, 0.0, 0.0])}
     honest = rule.honest_scores(table, FOLDS)
     assert honest[0] == 0.0 and honest[1] == 0.0
+    # The rows of later rounds decided which methods take part in them.
+    rounds = {key: np.concatenate([values, values + 9.0]) for key, values in table.items()}
+    np.testing.assert_array_equal(rule.honest_scores(rounds, FOLDS), honest)
 
 
 def test_the_score_of_choosing_among_useless_methods_is_that_of_chance():
@@ -113,7 +116,7 @@ def test_the_score_of_choosing_among_useless_methods_is_that_of_chance():
 
 
 def test_what_is_enough_is_told_of_methods_that_ran():
-    table = scores(a_1=80.0, a_5=90.0, b_10=90.0, c_1=70.0)
+    table = scores(a_1=80.0, a_20=90.0, a_5=90.0, b_10=90.0, c_1=70.0)
     choice = rule.choose(table, FOLDS)
     assert rule.enough(table, choice, FOLDS) == {"a": 5, "b": 10}
 

@@ -11,9 +11,23 @@ import numpy as np
 import pytest
 
 import fsjax
+from fsjax.auto import library
+from fsjax.auto.library import rank_folds
+from fsjax.auto.rankers.parts import Part
+from fsjax.engine.sweep import plan_sweep
 from fsjax.errors import UnreachedPhaseWarning
 from fsjax.estimators import ESTIMATORS, LassoNet
-from fsjax.methods import METHODS, entryprune, get_method, lassonet, neurofs, sparse
+from fsjax.methods import (
+    METHODS,
+    binmask,
+    entryprune,
+    get_method,
+    lassonet,
+    neurofs,
+    probmask,
+    sparse,
+    wast,
+)  # fmt: skip
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 12)).astype(np.float32)
@@ -84,6 +98,51 @@ def test_topologies_that_do_not_change_in_time_are_warned_of() -> None:
         fsjax.plan(sparse.set(), (X, Y), num_epochs=1)
     with pytest.warns(UnreachedPhaseWarning, match="give num_epochs=4 or more"):
         fsjax.plan(neurofs(3), (X, Y), num_epochs=3)
+
+
+def test_a_topology_that_is_not_to_change_is_not_waited_for() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnreachedPhaseWarning)
+        for method in (
+            sparse.set(drop_fraction=0.0),
+            wast(update="epoch", drop_fraction=0.0),
+            wast(update="step"),
+        ):
+            fsjax.plan(method, (X, Y), num_epochs=1)
+    with pytest.warns(UnreachedPhaseWarning, match="num_epochs=1 ends before connections"):
+        fsjax.plan(wast(update="epoch"), (X, Y), num_epochs=1)
+
+
+def test_masks_that_no_step_can_close_are_warned_of() -> None:
+    # 20 steps of 0.001 from 0.02 to 0, two in each epoch, after a tenth of the epochs.
+    with pytest.warns(UnreachedPhaseWarning, match=r"masks can close.*give num_epochs=11 or more"):
+        fsjax.plan(binmask(3), (X, Y), num_epochs=10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnreachedPhaseWarning)
+        fsjax.plan(binmask(3), (X, Y), num_epochs=11)
+        fsjax.plan(binmask(3, initial=0.0), (X, Y), num_epochs=1)
+
+
+def test_an_early_epoch_before_the_budget_is_reached_is_warned_of() -> None:
+    method = probmask(hidden=(6,), density=0.2, sparsify_start=0.5, sparsify_end=0.9)
+    stop = {"callback": lambda progress: True}
+    with pytest.warns(UnreachedPhaseWarning, match="before the budget has fallen"):
+        fsjax.fit(method, (X, Y), num_features=3, num_epochs=4, **stop)
+
+
+def test_every_setting_of_a_sweep_is_checked() -> None:
+    method = sparse.set(hidden=(6,), drop_fraction=0.0)
+    with pytest.warns(UnreachedPhaseWarning, match="num_epochs=1 ends before connections"):
+        plan_sweep(method, (X, Y), {"drop_fraction": [0.0, 0.3]}, num_features=3, num_epochs=1)
+
+
+def test_a_selection_does_not_warn_of_its_own_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "fit_options", lambda *_: {"num_epochs": 1})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnreachedPhaseWarning)
+        units = np.arange(X.shape[1])
+        (ranking,) = rank_folds("set", [Part(X.astype(float), Y)], "classification", units, [3], 0)
+    assert len(ranking.scores) == X.shape[1]
 
 
 def test_estimators_have_the_same_phases() -> None:

@@ -76,7 +76,7 @@ SHARED: dict[tuple[str, bool], Callable[[int | None], fsjax.Method]] = {
 #: Filters have no program worth sharing.
 OWN = ("fisher_score", "laplacian_score", "mcfs", "l1_l21", "rfs", "cife", "icap")
 
-#: Tried by ``make test-slow``: others are like them in what is checked here, or need many programs.
+#: Tried by ``make test-all``: others are like them in what is checked here, or need many programs.
 SLOW = (*OWN[2:], "aefs", "binmask", "cae", "dufs", "quick_selection", "stg", "wast")
 
 

@@ -36,7 +36,7 @@ TINY: dict[str, dict[str, Any]] = {
     "lassonet": {"hidden": (4,), "dense_epochs": 5, "path_epochs": 1, "path_multiplier": 4.0},
 }
 
-#: Classes that differ from another one by options alone; ``make test-slow`` tries them.
+#: Classes that differ from another one by options alone; ``make test-all`` tries them.
 ALIKE = ("cae", "gjsd", "ctre_seq", "rigl", "snip", "static_sparse", "dense", "random_selection")
 
 
@@ -223,6 +223,7 @@ def test_more_seeds_agree_on_one_selection() -> None:
     assert estimator.history_["train/loss"].shape == (3, 2)
     counts = sum(np.isin(np.arange(COLUMNS), one) for one in estimator.selected_)
     np.testing.assert_allclose(estimator.selection_frequency_, counts / 3)
+    np.testing.assert_allclose(estimator.scores_, estimator.result_.scores.mean(axis=0))
     again = clone(estimator).fit(x, y)
     np.testing.assert_array_equal(again.predict_proba(x), estimator.predict_proba(x))
 

@@ -45,7 +45,7 @@ VARIANTS: dict[str, Callable[[], Method]] = {
 }
 
 
-#: Run by ``make test-slow`` only; most of them resemble another method.
+#: Run by ``make test-all`` only; most of them resemble another method.
 SLOW = (
     "ctre_sim",
     "rigl",

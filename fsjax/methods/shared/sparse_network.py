@@ -27,6 +27,7 @@ from fsjax.arguments import (
     Positive,
     Rate,
     Schedule,
+    known,
     takes_part,
 )
 from fsjax.errors import ConfigError
@@ -104,6 +105,12 @@ REWIRED = Phase(
     without="columns are ranked by a random topology",
     kept=False,
 )
+
+
+def rewired(drop_fraction: float) -> Callable[[Spec], tuple[Phase, ...]]:
+    """The phases of a method whose topology changes after each epoch, if it changes at all."""
+    still = known(drop_fraction) and drop_fraction == 0
+    return lambda spec: () if still else (REWIRED,)
 
 
 @dataclass(frozen=True)
@@ -225,7 +232,7 @@ def sparse_network(
         finish=lambda state, data, key: network.as_result(state),
     )
     if drop is not None:
-        method = method._replace(after_epoch=network.after_epoch, phases=lambda spec: (REWIRED,))
+        method = method._replace(after_epoch=network.after_epoch, phases=rewired(drop_fraction))
     if o.optimizer != "sgd" and sparse:
         # Some optimisers also change weights whose gradient is 0.
         method = method._replace(
