@@ -9,11 +9,11 @@ import pytest
 from tools.architecture import ROOT, floors, parts, without_shortcuts
 
 #: Most floors of the library: a folder stands one floor above the highest that it imports.
-MOST_FLOORS = 10
+MAX_FLOORS = 10
 
 
 def test_no_folders_import_each_other() -> None:
-    assert max(floors(parts()).values()) < MOST_FLOORS
+    assert max(floors(parts()).values()) < MAX_FLOORS
 
 
 def test_a_circle_is_found(tmp_path: Path) -> None:

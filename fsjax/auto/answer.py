@@ -28,8 +28,8 @@ from fsjax.auto.scoring import Metric
 from fsjax.auto.selection import Selection
 from fsjax.auto.selection_record import EFFECTS
 from fsjax.auto.stability import (
-    MOST_PAIRS,
-    MOST_SETS,
+    MAX_PAIRS,
+    MAX_SETS,
     PAIRS,
     SETS,
     Decoys,
@@ -247,12 +247,12 @@ def _certainty(
     if not finer:
         return decoys, stability
     # The time that is left makes both estimates finer.
-    decoys = beside_decoys(contest, statistic, 0.95, MOST_SETS)
+    decoys = beside_decoys(contest, statistic, 0.95, MAX_SETS)
     for name in (quick, "l1"):
         # There may be no time for an expensive statistic; a quick one may have run before.
         if not decoys.sets:
             decoys = beside_decoys(contest, name, 0.95, SETS)
-    return decoys, frequencies(contest, choice, 1.0, MOST_PAIRS)
+    return decoys, frequencies(contest, choice, 1.0, MAX_PAIRS)
 
 
 def _chosen(

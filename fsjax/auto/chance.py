@@ -31,7 +31,7 @@ from fsjax.auto.rankers.parts import standardise
 from fsjax.tables.columns import Columns, densify, ranks, row_squares
 
 #: Permutations that are drawn where there is time, and the fewest that allow a verdict.
-DRAWS, LEAST = 999, 49
+DRAWS, MIN_DRAWS = 999, 49
 
 #: The first permutations may take this larger share of the budget: fewer hardly reach
 #: :data:`LEVEL`.
@@ -82,12 +82,12 @@ class Chance(NamedTuple):
     @property
     def better(self) -> bool:
         """Whether the target is predicted better than chance, at :data:`LEVEL`."""
-        return self.draws >= LEAST and self.p_value <= LEVEL
+        return self.draws >= MIN_DRAWS and self.p_value <= LEVEL
 
     @property
     def undecided(self) -> bool:
         """Whether these draws show neither a finding nor chance."""
-        return self.draws < LEAST or LEVEL < self.p_value <= UNDECIDED
+        return self.draws < MIN_DRAWS or LEVEL < self.p_value <= UNDECIDED
 
 
 class Verdict(NamedTuple):

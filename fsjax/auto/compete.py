@@ -44,7 +44,7 @@ _BEHIND = 2.0
 _SIMPLE_SHARE = 0.06
 
 #: Least effort of a simple method; a method that takes too long even then is left out.
-_LEAST_EFFORT = 0.1
+_MIN_EFFORT = 0.1
 
 #: Units of a ranking that are kept for merging it with others.
 MERGED = 500
@@ -217,7 +217,7 @@ class Contest:
         def chosen() -> float:
             share = _SIMPLE_SHARE * self.clock.usable / self.problem.folds
             full = self._expected_simple(name, 1.0) * self._pace.of(name)
-            return float(np.clip(share / full, _LEAST_EFFORT, 1.0)) if full > 0 else 1.0
+            return float(np.clip(share / full, _MIN_EFFORT, 1.0)) if full > 0 else 1.0
 
         return self.ledger.get(f"effort/{name}", chosen) if name in SIMPLE else 1.0
 

@@ -16,10 +16,10 @@ import scipy.linalg
 from sklearn.covariance import ledoit_wolf
 
 #: Fewer rows than this are not split to compare the estimates.
-_FEWEST_ROWS = 20
+_MIN_ROWS = 20
 
 #: Most neighbours of a column, as a number and as a share of the rows.
-_MOST_NEIGHBOURS, _SHARE_OF_ROWS = 20, 0.1
+_MAX_NEIGHBOURS, _SHARE_OF_ROWS = 20, 0.1
 
 #: Most rounds over all columns, and the change of a covariance below which they end.
 _ROUNDS, _TOLERANCE = 50, 1e-3
@@ -37,7 +37,7 @@ def estimated_covariance(Z: np.ndarray) -> np.ndarray:
     Returns:
       A positive definite matrix.
     """
-    if len(Z) >= _FEWEST_ROWS and Z.shape[1] > 1:
+    if len(Z) >= _MIN_ROWS and Z.shape[1] > 1:
         order = np.random.default_rng(0).permutation(len(Z))
         first, second = Z[order[: len(Z) // 2]], Z[order[len(Z) // 2 :]]
         by_graph = _log_likelihood(graph_covariance(first), second)
@@ -88,7 +88,7 @@ def _neighbours(sample: np.ndarray, rows: int) -> list[np.ndarray]:
     """The neighbours of each column; the relation is symmetric."""
     columns = len(sample)
     limit = np.sqrt(2.0 * np.log(columns) / rows)
-    most = min(_MOST_NEIGHBOURS, int(_SHARE_OF_ROWS * rows))
+    most = min(_MAX_NEIGHBOURS, int(_SHARE_OF_ROWS * rows))
     linked = np.zeros((columns, columns), bool)
     for column in range(columns):
         near: list[int] = []

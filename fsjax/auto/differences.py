@@ -15,7 +15,7 @@ CONFIDENCE: Final = 0.95
 _SAME: Final = 1e-9
 
 #: Fewest degrees of freedom with which an interval over rows is known.
-_LEAST_FREEDOM: Final = 1.0
+_MIN_FREEDOM: Final = 1.0
 
 #: Verdicts of an interval.
 BETTER, WORSE, ALIKE, UNCLEAR = "better", "worse", "as good", "no difference shown"
@@ -125,7 +125,7 @@ def mean_difference(folds: Sequence[FoldGains], clusters: np.ndarray, unit: str)
     within = np.mean([_variance_of_mean(gains, clusters[rows])[0] for rows, gains in folds])
     training = max(between - within, 0.0)
     freedom = _freedom(gain_of_rows, clusters[known])
-    if freedom <= _LEAST_FREEDOM:
+    if freedom <= _MIN_FREEDOM:
         return Difference(mean, -np.inf, np.inf, count, unit)
     error = np.sqrt(variance + training / len(folds))
     reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, min(freedom, count - 1)) * error)

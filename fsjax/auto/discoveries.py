@@ -54,7 +54,7 @@ NETWORK = "network"
 NETWORK_SETS = 10
 
 #: Epochs of the network for up to so many rows, and the fewest epochs, for more rows.
-_EPOCHS, _ROWS, _FEWEST_EPOCHS = 60, 1000, 10
+_EPOCHS, _ROWS, _MIN_EPOCHS = 60, 1000, 10
 
 
 #: A rate whose standard error is larger is not known: another seed could as well give half of it.
@@ -145,7 +145,7 @@ def network_scores(
       ``(M, G)`` of the units and ``(M, G)`` of their decoys, each that of its best column.
     """
     drawn = [drawn_decoys(draw, seed, number) for number in range(num_sets)]
-    epochs = max(_FEWEST_EPOCHS, min(_EPOCHS, _EPOCHS * _ROWS // len(part.y)))
+    epochs = max(_MIN_EPOCHS, min(_EPOCHS, _EPOCHS * _ROWS // len(part.y)))
     scores = scores_of_tables(
         pair_network(),
         [standardise(columns, weights=part.weights)[0] for columns, _ in drawn],

@@ -22,7 +22,7 @@ from fsjax.auto.leaks import alike
 from fsjax.auto.rankers import targets
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.univariate_tests import (
-    LEAST_GROUPS,
+    MIN_GROUPS,
     ColumnTests,
     column_tests,
     unit_p_values,
@@ -38,7 +38,7 @@ DESCRIBED, WITH_CURVE, COMPARED = 200, 20, 25
 DIRECTION_LEVEL = 0.05
 
 #: Most values that the tests rank, and the fewest and the most rows that they draw.
-_CELLS, _FEWEST, _MOST = 4_000_000, 2_000, 200_000
+_CELLS, _MIN_TESTED, _MAX_TESTED = 4_000_000, 2_000, 200_000
 
 #: Rows from which the effects of the described units are computed.
 _ROWS = 10_000
@@ -182,7 +182,7 @@ def unit_tests(
     part = all_rows(design, y, rows)
     groups = None if row_groups is None else row_groups[rows]
     tests = column_tests(part.X, part.y, task, groups)
-    if ordered or (groups is not None and len(np.unique(groups)) < LEAST_GROUPS):
+    if ordered or (groups is not None and len(np.unique(groups)) < MIN_GROUPS):
         unknown = np.full(design.num_units, np.nan)
         return UnitTests(part, tests, unknown, unknown)
     p_values = unit_p_values(tests.p_values, design.groups)
@@ -240,7 +240,7 @@ def drawn_rows(y: np.ndarray, task: str, most: int, seed: int) -> np.ndarray:
 
 
 def _tested_rows(design: Design) -> int:
-    return int(np.clip(_CELLS / max(cells_per_row(design.X), 1), _FEWEST, _MOST))
+    return int(np.clip(_CELLS / max(cells_per_row(design.X), 1), _MIN_TESTED, _MAX_TESTED))
 
 
 def _strongest(design: Design, unit: int, tests: ColumnTests) -> int:

@@ -20,10 +20,10 @@ from fsjax.tables.columns import has_missing
 from fsjax.tasks import TABLE
 
 #: Most folds of a round, fewest rows per fold, and fewest rows in all.
-FOLDS, _FOLD_ROWS, _LEAST_ROWS = 5, 3, 4
+FOLDS, _FOLD_ROWS, _MIN_ROWS = 5, 3, 4
 
 #: Fewest rows of a series: three blocks of two.
-_LEAST_SERIES = 6
+_MIN_SERIES = 6
 
 #: Number of rounds below some numbers of rows: with few rows, a single round is noisy.
 _ROUNDS = ((150, 4), (1500, 2))
@@ -33,13 +33,13 @@ _MANY_GROUPS = 2000
 
 #: Rows that a class needs so that several are training rows in each fold, and the fewest that leave
 #: one for training and one for testing.
-_CLASS_ROWS, _LEAST_CLASS_ROWS = 3, 2
+_CLASS_ROWS, _MIN_CLASS_ROWS = 3, 2
 
 #: Pairs of neighbouring blocks into which a series is split for its halves.
 _BLOCK_PAIRS = 5
 
 #: A permuted series is shifted by at least this share of its length.
-_LEAST_SHIFT = 0.1
+_MIN_SHIFT = 0.1
 
 
 class Fold(NamedTuple):
@@ -108,7 +108,7 @@ def common_classes(
     several = np.array(in_groups) >= 2
     common = (counts >= _CLASS_ROWS) & several
     if common.sum() < 2:
-        common = (counts >= _LEAST_CLASS_ROWS) & several
+        common = (counts >= _MIN_CLASS_ROWS) & several
     return CommonClasses(common[places], tuple(classes[~common].tolist()))
 
 
@@ -216,7 +216,7 @@ def _draw(
     rows = np.arange(len(y))
     groups = group_numbers(row_groups, len(y), ordered)
     if ordered:
-        least = int(np.ceil(_LEAST_SHIFT * len(y)))
+        least = int(np.ceil(_MIN_SHIFT * len(y)))
         return lambda rng: np.roll(rows, rng.integers(least, max(least, len(y) - least) + 1))
     if row_groups is None:
         return lambda rng: rng.permutation(len(y))
@@ -273,8 +273,8 @@ def _centres(rows: np.ndarray, rule: str, weights: np.ndarray | None) -> np.ndar
 
 def _number_of_folds(y: np.ndarray, task: str, groups: np.ndarray) -> int:
     """As many as the rows allow, so that each can have two classes (for survival, an event)."""
-    if len(y) < _LEAST_ROWS:
-        raise DataError(f"there are {len(y)} rows; cross-validation needs at least {_LEAST_ROWS}")
+    if len(y) < _MIN_ROWS:
+        raise DataError(f"there are {len(y)} rows; cross-validation needs at least {_MIN_ROWS}")
     if not groups.any():
         raise DataError("all rows are in one group; cross-validation needs at least 2 groups")
     most = min(FOLDS, max(2, len(y) // _FOLD_ROWS), int(groups.max()) + 1)
@@ -347,10 +347,10 @@ def _varies(y: np.ndarray, task: str) -> bool:
 
 def _series(y: np.ndarray, task: str) -> list[Fold]:
     """Blocks of rows in order of time, each tested after training on all rows before it."""
-    if len(y) < _LEAST_SERIES:
+    if len(y) < _MIN_SERIES:
         raise DataError(
             f"there are {len(y)} rows; cross-validation in order of time needs at least "
-            f"{_LEAST_SERIES}"
+            f"{_MIN_SERIES}"
         )
     first, *blocks = np.array_split(np.arange(len(y)), 1 + min(FOLDS, max(2, len(y) // 3 - 1)))
     folds: list[Fold] = []

@@ -7,7 +7,7 @@ import numpy as np
 from fsjax.errors import DataError
 
 #: Largest seed: folds and draws add small numbers to it, and random generators take 32 bits.
-MOST_SEED = 2**31
+MAX_SEED = 2**31
 
 #: Largest target, and inverse of its smallest spread, whose squares are computed.
 _LARGEST = 1e100

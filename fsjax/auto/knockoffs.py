@@ -34,7 +34,7 @@ _DECIDED = ("seeds", "split", "split_per_seed", "groups", "columns", "zero_other
 _NO_TARGET = "y is None; give a target, as columns and decoys are compared by how they predict it"
 
 #: Fewer rows than this do not allow an estimate of correlations.
-_FEWEST_ROWS = 10
+_MIN_ROWS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,8 +331,8 @@ def _rows(X: Any, names: tuple[str, ...] | None) -> np.ndarray:
             "use fsjax.select(fdr=...), whose decoys are permuted copies"
         )
     check_features(X, names, "X")
-    if len(X) < _FEWEST_ROWS:
-        raise DataError(f"X has {len(X)} rows; give at least {_FEWEST_ROWS}")
+    if len(X) < _MIN_ROWS:
+        raise DataError(f"X has {len(X)} rows; give at least {_MIN_ROWS}")
     return np.asarray(X, np.float64)
 
 

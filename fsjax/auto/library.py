@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fsjax.auto.network_contenders import (
-    MOST_COLUMNS,
-    MOST_ROWS,
-    MOST_SELECTED,
+    MAX_COLUMNS,
+    MAX_ROWS,
+    MAX_SELECTED,
     Training,
     fit_options,
     training_of,
@@ -129,7 +129,7 @@ def _folds_of(
     seed: int,
 ) -> list[_Rows]:
     """The rows and columns of each part that take part in training, of equal shapes."""
-    most = MOST_ROWS if training is None else training.most_rows
+    most = MAX_ROWS if training is None else training.most_rows
     length = min(most, *(len(part.y) for part in parts))
     folds = []
     for number, part in enumerate(parts):
@@ -142,7 +142,7 @@ def _folds_of(
 
 
 def screened_columns(part: Part, task: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sure independence screening (Fan and Lv 2008) of a table with more than MOST_COLUMNS.
+    """Sure independence screening (Fan and Lv 2008) of a table with more than MAX_COLUMNS.
 
     Args:
       seed: of the rows from which the statistic is computed.
@@ -152,10 +152,10 @@ def screened_columns(part: Part, task: str, seed: int) -> tuple[np.ndarray, np.n
       F statistic in these rows. Without screening the second array is empty.
     """
     columns = np.arange(part.X.shape[1])
-    if len(columns) <= MOST_COLUMNS:
+    if len(columns) <= MAX_COLUMNS:
         return columns, columns[:0]
     best_first = np.argsort(-univariate(part, task, seed), kind="stable")
-    return np.sort(best_first[:MOST_COLUMNS]), best_first[MOST_COLUMNS:]
+    return np.sort(best_first[:MAX_COLUMNS]), best_first[MAX_COLUMNS:]
 
 
 def stratified_rows(y: np.ndarray, task: str, most: int, seed: int) -> np.ndarray:
@@ -215,7 +215,7 @@ def _method(
     settings = {} if training is None else dict(training.settings)
     if "num_features" in facts.parameters:
         units = min(int(groups.max()) + 1, columns)
-        settings["num_features"] = min(MOST_SELECTED, max(1, units // 2))
+        settings["num_features"] = min(MAX_SELECTED, max(1, units // 2))
     return get_method(facts.name)(**settings)
 
 

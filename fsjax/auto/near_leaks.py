@@ -26,7 +26,7 @@ from fsjax.auto.univariate_tests import rank_correlations
 from fsjax.tables.columns import dense_columns, densify, ranks, with_column_means
 
 #: Most rows on which leaks, and near leaks, are looked for, and the fewest for the latter.
-_LEAK_ROWS, _ROWS, _FEWEST = 20_000, 2_000, 50
+_LEAK_ROWS, _ROWS, _MIN_ROWS = 20_000, 2_000, 50
 
 #: Most units that are scored one by one, and columns of the model of all others.
 _UNITS, _OTHERS = 15, 100
@@ -143,7 +143,7 @@ def near_leaks(
       without: names of units that do not take part, the likely leaks.
       row_groups: ``(N,)`` groups that stay on one side of each split.
     """
-    if len(y) < _FEWEST:
+    if len(y) < _MIN_ROWS:
         return []
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(y))[:_ROWS])

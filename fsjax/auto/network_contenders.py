@@ -30,7 +30,7 @@ from fsjax.tasks import TABLE
 BATCH_ROWS = 256
 
 #: Most columns that a method with a fixed number selects; the other columns follow by score.
-MOST_SELECTED = 50
+MAX_SELECTED = 50
 
 #: Share of the rows that validates, if any do.
 VALIDATION = 0.1
@@ -50,10 +50,10 @@ _ORDER_NARROW = (
 
 #: The most columns that a network trains on. On arcene and ALLAML networks selected better from the
 #: best 1,000 columns than from all, at a fifth of the cost (docs/selecting.md).
-MOST_COLUMNS = 1000
+MAX_COLUMNS = 1000
 
 #: The most rows that a method trains on; a sample is drawn from more.
-MOST_ROWS = 4000
+MAX_ROWS = 4000
 
 
 class Training(NamedTuple):
@@ -72,7 +72,7 @@ class Training(NamedTuple):
 
     settings: Mapping[str, Any]
     steps: int
-    most_rows: int = MOST_ROWS
+    most_rows: int = MAX_ROWS
     validates_from: int | None = None
     whole: bool = False
     importance: Callable[[FitResult], np.ndarray] | None = None
@@ -251,7 +251,7 @@ def expected_seconds(
     cost = COSTS.get(name, _UNKNOWN)
     facts = METHODS[name].registration if name in METHODS else None
     training = None if facts is None else training_of(facts, rows, columns)
-    seen_columns, seen_rows = min(columns, MOST_COLUMNS), min(rows, MOST_ROWS)
+    seen_columns, seen_rows = min(columns, MAX_COLUMNS), min(rows, MAX_ROWS)
     steps = cost.steps or (_MANY_STEPS if training is None else training.steps)
     if training is not None:
         seen_rows = min(rows, training.most_rows)

@@ -25,7 +25,7 @@ _NUMBERS: Final = 10_000_000
 _TRIAL_ROWS, _TRIAL_COLUMNS, _TRIAL_FOLDS, _FEW = 1_000, 50, (5, 3), 300
 
 #: Rows, and numbers of columns, that a judge must have time for to be chosen.
-_LEAST_ROWS, _LEAST_SIZES = 1_500, 6
+_MIN_ROWS, _MIN_SIZES = 1_500, 6
 
 #: Share of the budget that the judge may take in a round of folds, and the methods of a round.
 _SHARE, _METHODS = 0.3, 8
@@ -68,8 +68,8 @@ def _make(problem: Problem, user_judge: Judge | None, clock: Clock) -> dict[str,
     num_columns, units = len(problem.design.names), problem.design.num_units
     seen = min(_TRIAL_COLUMNS, num_columns)
     # A judge with time for only a few rows or numbers of columns is worth less than a plain one.
-    fewest = sizes_of(units, len(problem.keep), thin=True)[:_LEAST_SIZES]
-    most_grown = max(min(len(problem.y), _LEAST_ROWS) / len(trial.y), 1.0)
+    fewest = sizes_of(units, len(problem.keep), thin=True)[:_MIN_SIZES]
+    most_grown = max(min(len(problem.y), _MIN_ROWS) / len(trial.y), 1.0)
 
     def affordable(
         judge: Judge,
@@ -120,7 +120,7 @@ def _fitting(
     for thin in (False, True):
         sizes = sizes_of(units, kept, thin)
         for count in counts:
-            if (thin or count >= min(available, _LEAST_ROWS)) and fits(sizes, count):
+            if (thin or count >= min(available, _MIN_ROWS)) and fits(sizes, count):
                 return sizes, count
     count = min(available, ROWS[-1])
     while len(sizes) > 3 and not fits(sizes, count):

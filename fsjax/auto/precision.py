@@ -25,7 +25,7 @@ WIDE, NARROW = 0.1, 0.05
 _FEW, _FEW_ROWS = 20, 30
 
 #: Largest factor of the rows that is tried.
-_MOST = 1e5
+_MAX_FACTOR = 1e5
 
 
 class Counts(NamedTuple):
@@ -159,7 +159,7 @@ def _needed(score: float, metric: Metric, counts: Counts, scarce: bool) -> int |
     low, high = 1.0, 2.0
     while _half_width(score, metric, counts, high) / scale > NARROW:
         low, high = high, 2.0 * high
-        if high > _MOST:
+        if high > _MAX_FACTOR:
             return None
     for _ in range(30):
         middle = (low + high) / 2

@@ -43,7 +43,7 @@ _MENTIONED = 0.05
 _COUNTED = 300
 
 #: Rows whose neighbours are looked at, the fewest rows, most neighbours, and most products.
-_QUERIES, _FEWEST, _NEIGHBOURS, _PRODUCTS = 400, 30, 64, 2e10
+_QUERIES, _MIN_ROWS, _NEIGHBOURS, _PRODUCTS = 400, 30, 64, 2e10
 
 #: Most rows of a unit, and the fewest units, of repeated measurements.
 _MEASUREMENTS, _UNITS = 30, 8
@@ -54,7 +54,7 @@ _GAP, _GAP_CHANCE, _GAP_ROWS = 0.8, 3e-4, 0.25
 
 #: Share of pairs with the same value up to which a column can show distances, and the fewest such
 #: columns: in one or two, rows come close by coincidence where values are rounded.
-_CONTINUOUS, _FEWEST_COLUMNS = 0.02, 3
+_CONTINUOUS, _MIN_COLUMNS = 0.02, 3
 
 
 class RepeatedRows(NamedTuple):
@@ -125,7 +125,7 @@ def near_equal_rows(design: Design, rows: np.ndarray, seed: int) -> tuple[np.nda
       rows: ``(n,)`` numbers of different rows.
     """
     count = len(rows)
-    if count < _FEWEST or not isinstance(design.X, np.ndarray):
+    if count < _MIN_ROWS or not isinstance(design.X, np.ndarray):
         return None
     values = with_column_means(design.X[rows])
     continuous = [
@@ -134,7 +134,7 @@ def near_equal_rows(design: Design, rows: np.ndarray, seed: int) -> tuple[np.nda
         if len(np.unique(values[:200, column])) > 3
         and _collisions(values[:, column]) <= _CONTINUOUS
     ]
-    if len(continuous) < _FEWEST_COLUMNS or count * count * len(continuous) > _PRODUCTS:
+    if len(continuous) < _MIN_COLUMNS or count * count * len(continuous) > _PRODUCTS:
         return None
     (X,) = standardise(ranks(values[:, continuous]))
     X = X.astype(np.float32)

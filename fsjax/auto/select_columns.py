@@ -21,7 +21,7 @@ from fsjax.auto.chance import Chance, chance_test
 from fsjax.auto.columns import Design, design
 from fsjax.auto.compete import Contest
 from fsjax.auto.folds import common_classes, group_numbers
-from fsjax.auto.input_checks import MOST_SEED, check_scale
+from fsjax.auto.input_checks import MAX_SEED, check_scale
 from fsjax.auto.judge import Judge, requested_judge
 from fsjax.auto.late_methods import run_left_out
 from fsjax.auto.near_leaks import leak_notes
@@ -37,7 +37,7 @@ from fsjax.auto.rule import CONSENSUS
 from fsjax.auto.scoring import RANKED, choose_metric, extreme_share, normal_scores
 from fsjax.auto.selection import Selection
 from fsjax.auto.sparse_columns import sparse_design
-from fsjax.auto.stability import MOST_SETS, PAIRS, beside_decoys, quick_statistic
+from fsjax.auto.stability import MAX_SETS, PAIRS, beside_decoys, quick_statistic
 from fsjax.auto.target import TARGET, Names, read_target
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number, nearest
 from fsjax.methods import METHODS
@@ -165,7 +165,7 @@ def select(
         raise ConfigError(f"fdr={fdr!r}; choose a number between 0 and 1, such as 0.1")
     settings = _Settings(
         task, metric, impute, methods, keep, drop, costs, row_groups, ordered,
-        check_whole("seed", seed, least=0, most=MOST_SEED), sample_weight,
+        check_whole("seed", seed, least=0, most=MAX_SEED), sample_weight,
     )  # fmt: skip
     problem, classes, notes = _problem(X, y, settings)
     chosen_judge = requested_judge(judge, problem.task)
@@ -251,7 +251,7 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
         if request.fdr is not None:
             # The requested false discovery rate comes before more methods.
             statistic = quick_statistic(contest, _DECOY_SHARE)
-            beside_decoys(contest, statistic, _DECOY_SHARE, MOST_SETS)
+            beside_decoys(contest, statistic, _DECOY_SHARE, MAX_SETS)
         contest.run_simple(_SIMPLE_SHARE)
         share = _share_of_networks(contest, clock)
         contest.run_networks(share)

@@ -24,7 +24,7 @@ _MISSING_DATES = frozenset(
 )  # fmt: skip
 
 #: Fewest other different values from which one can be said to be far away.
-_LEAST_OTHERS = 5
+_MIN_OTHERS = 5
 
 #: Fewest rows with a value that may stand for a missing one, and its distance from the others as a
 #: multiple of their range: for any value, and for known codes.
@@ -55,7 +55,7 @@ def sentinel(values: np.ndarray) -> Sentinel | None:
       values: ``(N,)``, NaN where missing.
     """
     distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-    if len(distinct) <= _LEAST_OTHERS:
+    if len(distinct) <= _MIN_OTHERS:
         return None
     for place, others in ((0, distinct[1:]), (-1, distinct[:-1])):
         value, count = float(distinct[place]), int(counts[place])
@@ -92,7 +92,7 @@ def without_sentinel_dates(dates: pd.Series) -> tuple[pd.Series, str]:
             break
         day = known.iloc[-1 if latest else 0].date()
         others = known[known.dt.date != day]
-        if others.nunique() <= _LEAST_OTHERS or day.isoformat() not in _MISSING_DATES:
+        if others.nunique() <= _MIN_OTHERS or day.isoformat() not in _MISSING_DATES:
             continue
         first, last = others.iloc[0], others.iloc[-1]
         gap = known.iloc[-1] - last if latest else first - known.iloc[0]

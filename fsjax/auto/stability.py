@@ -32,10 +32,10 @@ from fsjax.auto.rule import CONSENSUS, Choice
 from fsjax.tables.base import as_table
 
 #: Pairs of complementary halves of the rows: the first aim, and the most.
-PAIRS, MOST_PAIRS = 5, 25
+PAIRS, MAX_PAIRS = 5, 25
 
 #: Sets of decoys for quick methods: the first aim, and the most.
-SETS, MOST_SETS = 5, 10
+SETS, MAX_SETS = 5, 10
 
 #: With fewer rows, or groups of rows, no forest compares columns with decoys: on tables of 30
 #: correlated columns 0.32 of its selection at a rate of 0.2 was false with 60 groups, and 0.17 with

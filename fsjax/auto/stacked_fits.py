@@ -22,7 +22,7 @@ from fsjax.tasks.table import mean_and_deviation
 VALID_FRACTION = 0.2
 
 #: Most bytes of the tables that are trained together.
-_MOST_BYTES = 2**29
+_MAX_BYTES = 2**29
 
 
 def scores_of_tables(
@@ -60,7 +60,7 @@ def scores_of_tables(
         mean, deviation = mean_and_deviation(y)
         y = (y - mean) / deviation
     # Parts of equal size share a compiled program.
-    together = max(1, min(len(tables), _MOST_BYTES // (4 * tables[0].size * num_seeds)))
+    together = max(1, min(len(tables), _MAX_BYTES // (4 * tables[0].size * num_seeds)))
     while len(tables) % together:
         together -= 1
     valid_fraction = VALID_FRACTION if _validates(method, options.get("best_by")) else 0.0

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsjax.auto.chance import FOLDS_LEVEL, LEAST, LEVEL, ROWS, UNDECIDED, Verdict
+from fsjax.auto.chance import FOLDS_LEVEL, LEVEL, MIN_DRAWS, ROWS, UNDECIDED, Verdict
 from fsjax.auto.comparison_sentences import Compared, comparison_sentences
 from fsjax.auto.comparisons import Comparison
 from fsjax.auto.compete import ALL, NO_TIME, Contest
@@ -27,7 +27,7 @@ STABLE = 0.8
 LIKELY = 0.2
 
 #: With fewer halves of the rows than this, nothing is said about stability.
-LEAST_HALVES = 6
+MIN_HALVES = 6
 
 #: Most other methods in the sentence on the number of columns that they need.
 _OTHERS = 4
@@ -171,11 +171,11 @@ def _nothing_found(findings: Findings, metric: Metric, rows: int) -> list[str]:
         ]
     if not verdict.undecided:
         first = f"Nothing was found that predicts the target better than chance: {verdict.words}."
-    elif verdict.chance.draws < LEAST:
+    elif verdict.chance.draws < MIN_DRAWS:
         first = (
             "Undecided: it is not known whether the target can be predicted better than chance: "
-            f"{verdict.words}. There was time for fewer than {LEAST} permutations; allow a longer "
-            "budget."
+            f"{verdict.words}. There was time for fewer than {MIN_DRAWS} permutations; allow a "
+            "longer budget."
         )
     elif not verdict.chance.undecided:
         few = f" and has time for about {ROWS:,} of the {rows:,} rows only" if rows > ROWS else ""
@@ -281,7 +281,7 @@ def _certainty(findings: Findings, choice: Choice) -> list[str]:
         return []
     facts, unsure = [], False
     halves = findings.stability.halves
-    if halves >= LEAST_HALVES:
+    if halves >= MIN_HALVES:
         frequency = findings.stability.frequency[chosen]
         stable = int((frequency >= STABLE).sum())
         unsure = stable < number / 2

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fsjax.auto.notes import Note, by_level
 from fsjax.auto.scoring import metric_named
-from fsjax.auto.statements import LEAST_HALVES, STABLE, interval_above_none
+from fsjax.auto.statements import MIN_HALVES, STABLE, interval_above_none
 from fsjax.errors import printable
 from fsjax.report.wording import count, shorten
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 NAMED, WARNED = 20, 5
 
 #: Most characters of a name, most of all names, and fewest names whatever their length.
-_LENGTH, _CHARACTERS, _LEAST = 80, 600, 5
+_LENGTH, _CHARACTERS, _MIN_NAMED = 80, 600, 5
 
 #: Smaller p-values are shown as below this.
-_LEAST_P = 1e-4
+_MIN_P = 1e-4
 
 
 class Line(NamedTuple):
@@ -53,7 +53,7 @@ def kept(selection: SelectionRecord) -> Kept:
         return Kept("nothing", (), 0)
     names = tuple(name_of(label) for label in selection.columns[:NAMED])
     ends = list(itertools.accumulate(len(name) + 2 for name in names))
-    names = names[: max(_LEAST, sum(end <= _CHARACTERS for end in ends))]
+    names = names[: max(_MIN_NAMED, sum(end <= _CHARACTERS for end in ends))]
     offered = selection.facts["columns_offered"]
     every = f"all {offered:,} columns" if len(selection.columns) == offered else ""
     return Kept(every, names, len(selection.columns) - len(names))
@@ -133,10 +133,10 @@ def _how_sure(selection: SelectionRecord) -> str:
     if math.isnan(selection.p_value):
         return verdict
     p_value = selection.p_value
-    verdict += f", p = {p_value:.2g}" if p_value >= _LEAST_P else f", p < {_LEAST_P:g}"
+    verdict += f", p = {p_value:.2g}" if p_value >= _MIN_P else f", p < {_MIN_P:g}"
     frequency = selection.table.loc[selection.table["selected"] == 1, "frequency"]
     halves = selection.facts["halves"]
-    if not len(frequency) or frequency.isna().any() or halves < LEAST_HALVES:
+    if not len(frequency) or frequency.isna().any() or halves < MIN_HALVES:
         return verdict
     if len(frequency) == 1:
         share = f"{100 * frequency.iloc[0]:.0f} %"

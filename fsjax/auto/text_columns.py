@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from fsjax.readers.spelling import as_text, one_spelling
-from fsjax.readers.written_dates import MOST_ARE_DATES, read_dates, read_durations
+from fsjax.readers.written_dates import MIN_DATE_SHARE, read_dates, read_durations
 from fsjax.readers.written_numbers import DECIMAL, MISSING, decimal_of, read_numbers
 from fsjax.tables.checks import holds_numbers, name_some
 from fsjax.tables.user_arrays import dense_column
@@ -66,7 +66,7 @@ def read_text(column: pd.Series, decimal: str | None) -> tuple[pd.Series, list[R
     if numbers is not None and unread:
         remarks[1] = ("notation", f"{numbers.warning} in {unread} of {len(column)} rows")
     elif numbers is None:
-        if unread > (1 - MOST_ARE_DATES) * len(known):
+        if unread > (1 - MIN_DATE_SHARE) * len(known):
             return _categories(column)
         if unread:
             remarks.append(("date", f"has {unread} texts that are not dates, taken as missing"))

@@ -19,7 +19,7 @@ from fsjax.auto.rankers.parts import standardise
 from fsjax.tables.columns import Columns, densify, moments, ranks
 
 #: With fewer groups of rows, columns of noise often have small p-values by group.
-LEAST_GROUPS = 8
+MIN_GROUPS = 8
 
 #: Deviations that are smaller than this share of the mean are rounding errors.
 _SAME = 1e-9

@@ -40,7 +40,7 @@ CLOSEST = 1.005
 MAX_STEPS = 12
 
 #: A mask has converged if at most this share of its gates is undecided (BinMask, section 4.1).
-MOST_UNDECIDED = 0.2
+MAX_UNDECIDED = 0.2
 
 
 def threshold_for(gates: np.ndarray, k: int) -> float | None:
@@ -199,7 +199,7 @@ def gate_metrics(gates: np.ndarray) -> dict[str, np.ndarray]:
     return {
         "undecided_percentage": 100.0 * share,
         "undecided_open_percentage": 100.0 * undecided.sum(axis=1) / np.maximum(opened, 1),
-        "mask_converged": 100.0 * (share <= MOST_UNDECIDED),
+        "mask_converged": 100.0 * (share <= MAX_UNDECIDED),
     }
 
 

@@ -37,7 +37,7 @@ START = 1e-5
 
 #: Fewest steps of a phase: the first step of Adam has the same length for every column, so that
 #: after a single one the initial logits decide between columns.
-LEAST_STEPS = 2
+MIN_STEPS = 2
 
 
 @register(
@@ -161,10 +161,10 @@ def sequential_attention(
 
     def phases(spec: Spec) -> tuple[Phase, ...]:
         number = -(-num_features // columns_per_phase)
-        wanted = LEAST_STEPS * number / (1 - warmup)
+        wanted = MIN_STEPS * number / (1 - warmup)
         epochs = math.ceil(wanted / spec.steps_per_epoch) + body.finetune_epochs
         share = Phase(
-            name=f"each of its {number} phases has {LEAST_STEPS} steps",
+            name=f"each of its {number} phases has {MIN_STEPS} steps",
             epochs=epochs,
             without="columns are selected by initial logits, which are random",
             instead="a larger columns_per_phase or min_steps_per_epoch",

@@ -22,7 +22,7 @@ from fsjax.readers.table_files import features_of
 from fsjax.readers.target_columns import target_column
 from fsjax.readers.text import USUAL_SEPARATOR, open_text
 from fsjax.readers.written_numbers import numbers_with_commas
-from fsjax.tables.sparse import MOST
+from fsjax.tables.sparse import MAX_SIZE
 from fsjax.tables.stored import rows_of_block
 
 #: The column to predict.
@@ -173,7 +173,7 @@ def _libsvm(path: Path, target: TargetColumn) -> Source:
                 yield block
 
     # As in scikit-learn, columns count from 1 unless any row of the file has a column 0.
-    used = [(X.indices.min(), X.indices.max()) for X, _ in parts(MOST) if X.nnz]
+    used = [(X.indices.min(), X.indices.max()) for X, _ in parts(MAX_SIZE) if X.nnz]
     if not used:
         raise DataError("it holds no values; give rows of column:value pairs")
     first = int(min(low for low, _ in used) > 0)

@@ -17,7 +17,7 @@ _TOTAL = re.compile(
 )
 
 #: Fewest rows of a table in which stray rows are looked for.
-_LEAST_ROWS = 4
+_MIN_ROWS = 4
 
 
 def without_stray_rows(
@@ -30,7 +30,7 @@ def without_stray_rows(
       decimal: mark of numbers in text.
     """
     text = [place for place in range(frame.shape[1]) if _holds_text(frame.iloc[:, place])]
-    if not text or len(frame) < _LEAST_ROWS:
+    if not text or len(frame) < _MIN_ROWS:
         return frame, ()
     cells = {place: frame.iloc[:, place].astype(object) for place in text}
     remarks, stray = [], np.zeros(len(frame), bool)

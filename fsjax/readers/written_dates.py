@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 #: The least share of texts that have to be dates for a column of dates.
-MOST_ARE_DATES = 0.95
+MIN_DATE_SHARE = 0.95
 
 #: Formats of dates, in the order in which they are tried; numeric dates come after them.
 _FORMATS = ("ISO8601", "%Y/%m/%d", "%Y/%m/%d %H:%M:%S", "%d %b %Y", "%d-%b-%Y", "%d %B %Y",
@@ -48,7 +48,7 @@ def read_dates(texts: pd.Series) -> WrittenDates | None:
     """
     for form in _FORMATS:
         dates = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
-        if dates.notna().mean() >= MOST_ARE_DATES:
+        if dates.notna().mean() >= MIN_DATE_SHARE:
             return WrittenDates(dates, "")
     return _read_numeric_dates(texts)
 
@@ -56,7 +56,7 @@ def read_dates(texts: pd.Series) -> WrittenDates | None:
 def _read_numeric_dates(texts: pd.Series) -> WrittenDates | None:
     matches = texts.str.extract(_NUMERIC_DATE.pattern)
     numeric = texts.str.fullmatch(_NUMERIC_DATE.pattern).to_numpy(bool)
-    if numeric.mean() < MOST_ARE_DATES:
+    if numeric.mean() < MIN_DATE_SHARE:
         return None
     parts = matches[numeric]
     first, second = parts["first"].astype(int), parts["second"].astype(int)
@@ -88,7 +88,7 @@ def _read_numeric_dates(texts: pd.Series) -> WrittenDates | None:
     clock = parts["time"].fillna("").str.strip(" T")
     clock = clock.where(clock.str.count(":") != 1, clock + ":00").where(clock != "", "00:00:00")
     dates = (dates + pd.to_timedelta(clock, errors="coerce")).reindex(texts.index)
-    if dates.notna().mean() < MOST_ARE_DATES:
+    if dates.notna().mean() < MIN_DATE_SHARE:
         return None
     return WrittenDates(dates, remark)
 

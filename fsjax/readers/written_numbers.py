@@ -49,8 +49,8 @@ _SWAPPED = str.maketrans(",.", ".,")
 
 #: The least share of numbers among the different texts of a column of numbers, the most other
 #: texts for each number, and the same for texts with digits, which may be codes.
-_LEAST_SHARE, _MOST_OTHERS, _MOST_CODES = 0.5, 0.2, 0.05
-_LEAST_NUMBERS = 3
+_MIN_SHARE, _MAX_OTHERS, _MAX_CODES = 0.5, 0.2, 0.05
+_MIN_NUMBERS = 3
 
 
 class WrittenNumbers(NamedTuple):
@@ -126,7 +126,7 @@ def decimal_of(columns: Iterable[pd.Series]) -> str | None:
         cells = [_cell(text) for text in texts]
         if any("," in cell.digits for cell in cells) and _mark_of(cells, None) == (",", False):
             known = sum(_WITH_COMMA.fullmatch(cell.digits) is not None for cell in cells)
-            if known >= _LEAST_SHARE * len(cells):
+            if known >= _MIN_SHARE * len(cells):
                 return ","
     return None
 
@@ -148,9 +148,9 @@ def _mostly_numbers(numbers: int, others: list[str]) -> bool:
     if not others:
         return numbers > 0
     return (
-        numbers >= max(_LEAST_NUMBERS, _LEAST_SHARE * (numbers + len(others)))
-        and len(others) <= max(1.0, _MOST_OTHERS * numbers)
-        and codes <= _MOST_CODES * numbers
+        numbers >= max(_MIN_NUMBERS, _MIN_SHARE * (numbers + len(others)))
+        and len(others) <= max(1.0, _MAX_OTHERS * numbers)
+        and codes <= _MAX_CODES * numbers
     )
 
 

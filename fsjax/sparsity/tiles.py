@@ -11,7 +11,7 @@ _SIDES = (64, 32, 16, 8, 4, 2)
 
 #: Largest share of stored inputs per output, including padding, at which fan-in or tiles can be
 #: faster than a dense matrix.
-MOST_PADDED = 0.5
+MAX_PADDED = 0.5
 
 
 def tile_of(mask: np.ndarray) -> tuple[int, int] | None:
@@ -26,7 +26,7 @@ def tile_of(mask: np.ndarray) -> tuple[int, int] | None:
             continue
         tiles = cut_into_tiles(mask, height, width)
         active = tiles.all((2, 3))
-        if (active == tiles.any((2, 3))).all() and 0 < active.mean() <= MOST_PADDED:
+        if (active == tiles.any((2, 3))).all() and 0 < active.mean() <= MAX_PADDED:
             return height, width
     return None
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 #: The most changes that a message names, and the most characters of a value in it.
-_MOST_NAMED, _MOST_SHOWN = 4, 120
+_MAX_NAMED, _MAX_SHOWN = 4, 120
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,10 +62,10 @@ class Identity:
         names = [name for name in sorted({*was, *now}) if was.get(name) != now.get(name)]
         changes = [
             f"{name} was {_short(was.get(name))}, is {_short(now.get(name))}"
-            for name in names[:_MOST_NAMED]
+            for name in names[:_MAX_NAMED]
         ]
-        if len(names) > _MOST_NAMED:
-            changes.append(f"and {len(names) - _MOST_NAMED} more")
+        if len(names) > _MAX_NAMED:
+            changes.append(f"and {len(names) - _MAX_NAMED} more")
         return "; ".join(changes)
 
 
@@ -80,4 +80,4 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _short(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."

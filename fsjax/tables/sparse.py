@@ -15,7 +15,7 @@ from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import DataError
 
 #: The most non-zeros, rows or columns of a table: devices index them with 32 bits.
-MOST = 2**31 - 1
+MAX_SIZE = 2**31 - 1
 
 #: The least bytes for a row, a column (its statistics, scaling and scores) and a stored value.
 _ROW, _COLUMN, _STORED = 8, 64, 8
@@ -106,10 +106,10 @@ def as_csr(X: Any, where: str = "X", max_bytes: int | None = None) -> sp.csr_arr
     if X.dtype.kind not in "fiub":
         raise DataError(f"{where} has type {X.dtype}; give real numbers: X.astype(np.float32)")
     _check_indices(X, where)
-    if max(*X.shape, X.nnz) > MOST:
+    if max(*X.shape, X.nnz) > MAX_SIZE:
         raise DataError(
             f"{where} has {X.nnz:,} non-zeros and the shape {X.shape}; non-zeros, rows and columns "
-            f"may be at most {MOST:,} each: give fewer rows or columns"
+            f"may be at most {MAX_SIZE:,} each: give fewer rows or columns"
         )
     needed = _ROW * X.shape[0] + _COLUMN * X.shape[1] + (_STORED + X.dtype.itemsize) * X.nnz
     subject = f"{where}, a sparse table of {X.shape[0]:,} x {X.shape[1]:,},"

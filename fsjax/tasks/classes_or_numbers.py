@@ -16,7 +16,7 @@ MANY_LABELS = 30
 ROWS_OF_LABEL = 5
 
 #: Whole numbers with on average fewer rows each than this are never classes.
-LEAST_ROWS_OF_LABEL = 2
+MIN_ROWS_OF_LABEL = 2
 
 #: From this many different whole numbers on, a remark says what they are taken for.
 WORTH_SAYING = 11
@@ -50,7 +50,7 @@ def kind_of_target(values: np.ndarray) -> TargetKind:
         return TargetKind(False, "")
     labels, rows = len(np.unique(values)), len(values)
     many = labels > MANY_LABELS and rows < ROWS_OF_LABEL * labels
-    alone = labels > 2 and rows < LEAST_ROWS_OF_LABEL * labels
+    alone = labels > 2 and rows < MIN_ROWS_OF_LABEL * labels
     classes = not (many or alone)
     if classes and labels < WORTH_SAYING:
         return TargetKind(True, "")

@@ -79,7 +79,7 @@ def test_a_method_sees_its_registered_scaling_of_the_raw_values(trainings):
 
 
 def test_screening_keeps_the_best_columns_and_ranks_the_others_behind(monkeypatch):
-    monkeypatch.setattr(library, "MOST_COLUMNS", 8)
+    monkeypatch.setattr(library, "MAX_COLUMNS", 8)
     part = planted_part(80, 20)
     kept, others = screened_columns(part, "classification", 0)
     assert {1, 4} <= set(kept) and len(kept) == 8 and len(others) == 12
@@ -94,7 +94,7 @@ def test_screening_keeps_the_best_columns_and_ranks_the_others_behind(monkeypatc
 def test_units_of_several_columns_are_ranked_with_and_without_screening(name, monkeypatch):
     part, groups = planted_part(80, 12), np.repeat(np.arange(6), 2)
     for most in (12, 8):
-        monkeypatch.setattr(library, "MOST_COLUMNS", most)
+        monkeypatch.setattr(library, "MAX_COLUMNS", most)
         (ranking,) = library.rank_folds(name, [part], "classification", groups, (2, 6), 0)
         assert set(ranking.order[2]) == {0, 2} and set(ranking.order[6]) == set(range(6))
 

@@ -72,7 +72,7 @@ def test_a_target_or_columns_of_one_value_have_a_statistic():
 def less_work(monkeypatch):
     monkeypatch.setattr("fsjax.auto.rankers.trees.TREES", 60)
     monkeypatch.setattr("fsjax.auto.answer.PAIRS", 1)
-    monkeypatch.setattr("fsjax.auto.answer.MOST_PAIRS", 1)
+    monkeypatch.setattr("fsjax.auto.answer.MAX_PAIRS", 1)
 
 
 @pytest.mark.usefixtures("less_work")

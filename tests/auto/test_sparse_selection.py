@@ -112,7 +112,7 @@ def test_shuffled_labels_are_no_finding():
 
 def test_a_network_competes(never_dense, monkeypatch):
     # Networks train on the columns that screening keeps, which alone become dense.
-    monkeypatch.setattr(library, "MOST_COLUMNS", 100)
+    monkeypatch.setattr(library, "MAX_COLUMNS", 100)
     rng = np.random.default_rng(0)
     X = sp.random_array((150, 200), density=0.1, rng=rng, format="csc")
     X = sp.csc_array(X + sp.csc_array((200 * [1.0], (np.arange(200) % 150, np.arange(200)))))

@@ -14,7 +14,7 @@ from experiments.studies.regularize import mean_weight_norms
 from fsjax.errors import ConfigError
 from fsjax.sparsity.binmask import Masked, init_binmask
 
-LEAST = np.float32(1e-4)
+SMALLEST = np.float32(1e-4)
 
 
 def test_known_norms() -> None:
@@ -25,8 +25,8 @@ def test_known_norms() -> None:
 
 
 def test_least_weight_that_counts() -> None:
-    below = np.nextafter(LEAST, np.float32(0))
-    norms = mean_weight_norms(jnp.array([[LEAST, -LEAST, below, -below]]))
+    below = np.nextafter(SMALLEST, np.float32(0))
+    norms = mean_weight_norms(jnp.array([[SMALLEST, -SMALLEST, below, -below]]))
     assert norms["l0"] == 0.5
     assert norms["l1"] == pytest.approx(1e-4)
 

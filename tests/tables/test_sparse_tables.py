@@ -110,7 +110,10 @@ def test_other_dimensions_and_sizes() -> None:
         as_csr(sp.coo_array(np.ones(3)))
     with pytest.raises(DataError, match="at most"):
         as_csr(sp.csr_array((1, 2**31)))
-    with mock.patch("fsjax.tables.sparse.MOST", 10), pytest.raises(DataError, match="non-zeros"):
+    with (
+        mock.patch("fsjax.tables.sparse.MAX_SIZE", 10),
+        pytest.raises(DataError, match="non-zeros"),
+    ):
         as_csr(sp.csr_array(np.ones((4, 4))))
 
 

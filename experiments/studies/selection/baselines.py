@@ -21,7 +21,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, l1_min_c
 from experiments.studies.selection.encoding import Encoded
 
 #: Linear models learn from at most this many rows, drawn at random.
-MOST_ROWS = 3000
+MAX_ROWS = 3000
 
 #: Rows up to which the dual of a linear support vector machine is solved exactly.
 _EXACT_ROWS = 2000
@@ -64,7 +64,7 @@ def univariate(data: Encoded, seed: int) -> np.ndarray:
     return np.argsort(-best_of_units(f_scores(data), data.units), kind="stable")
 
 
-def fewer_rows(data: Encoded, seed: int, most: int = MOST_ROWS) -> Encoded:
+def fewer_rows(data: Encoded, seed: int, most: int = MAX_ROWS) -> Encoded:
     """Draws at most ``most`` of the rows to select from."""
     if len(data.y) <= most:
         return data

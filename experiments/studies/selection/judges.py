@@ -19,7 +19,7 @@ from sklearn.svm import SVC, SVR
 from experiments.studies.selection.encoding import Encoded
 
 #: A support vector machine learns from at most this many rows, drawn at random.
-MOST_ROWS = 5000
+MAX_ROWS = 5000
 
 #: Rounds of boosting, and trees of all classes together.
 _ROUNDS, _TREES = 100, 600
@@ -59,8 +59,8 @@ def judge(data: Encoded, columns: np.ndarray, name: str, metric: str) -> float:
     if name == "boosting":
         classes = len(np.unique(y)) if data.task == "classification" else 1
         model.set_params(max_iter=min(_ROUNDS, _TREES // classes))
-    if name == "svm" and len(y) > MOST_ROWS:
-        rows = np.random.default_rng(0).choice(len(y), MOST_ROWS, replace=False)
+    if name == "svm" and len(y) > MAX_ROWS:
+        rows = np.random.default_rng(0).choice(len(y), MAX_ROWS, replace=False)
         X, y = X[rows], y[rows]
     if data.task == "regression":
         mean, deviation = y.mean(), y.std()

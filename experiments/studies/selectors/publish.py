@@ -29,7 +29,7 @@ ALSO_WIDE: Final = "madelon"
 NOT_RUN: Final = "not run"
 
 #: Share of the tables on which a selector must have run to be ranked.
-MOST: Final = 0.75
+MIN_SHARE: Final = 0.75
 
 
 def whole(rows: pd.DataFrame) -> pd.DataFrame:
@@ -101,7 +101,7 @@ def complete(
     If such a selector was skipped on a table, it has the score of random columns there.
     """
     every = scores(averages, among)
-    most = every.columns[every.notna().mean() >= MOST]
+    most = every.columns[every.notna().mean() >= MIN_SHARE]
     wide = scores(averages, kinds)
     return wide[most].apply(lambda column: column.fillna(wide["random columns"]))
 

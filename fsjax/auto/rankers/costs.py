@@ -45,7 +45,7 @@ def _l1(rows: int, columns: int, outputs: int, effort: float) -> float:
 def _greedy(rows: int, columns: int, effort: float) -> float:
     """Number of values that the steps of a greedy selector read."""
     seen = min(rows, greedy.ROWS)
-    steps = min(columns, max(greedy.LEAST_STEPS, greedy.STEPS * effort))
+    steps = min(columns, max(greedy.MIN_STEPS, greedy.STEPS * effort))
     return steps * min(seen * columns, greedy.VALUES)
 
 
@@ -76,12 +76,12 @@ def _trees(trees_of_forest: float, rows: float, columns: float) -> float:
 
 
 def _forest(rows: int, columns: int, outputs: int, effort: float) -> float:
-    number = max(trees.LEAST_TREES, trees.TREES * effort)
+    number = max(trees.MIN_TREES, trees.TREES * effort)
     return float(_trees(number, min(rows, trees.ROWS), columns))
 
 
 def _shadow(rows: int, columns: int, outputs: int, effort: float) -> float:
-    seen, number = min(rows, trees.SHADOW_ROWS), max(trees.LEAST_ROUNDS, trees.ROUNDS * effort)
+    seen, number = min(rows, trees.SHADOW_ROWS), max(trees.MIN_ROUNDS, trees.ROUNDS * effort)
     both = 2 * min(columns, trees.SHADOW_COLUMNS)
     rounds = _trees(1.2 * trees.ROUND_TREES * number, seen, both)
     return float(rounds) + _forest(seen, columns, outputs, effort / 3)

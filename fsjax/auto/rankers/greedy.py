@@ -16,13 +16,13 @@ from fsjax.auto.rankers.ranking import LEFT_OUT, scores_of_order
 
 #: Columns that are added one by one at full effort and at least, most rows, and most values of the
 #: dense table.
-STEPS, LEAST_STEPS, ROWS, VALUES = 300, 30, 10_000, 4_000_000
+STEPS, MIN_STEPS, ROWS, VALUES = 300, 30, 10_000, 4_000_000
 
 #: Most columns that a pass of forward selection adds.
 _PASS = 8
 
 #: Mean absolute correlation below which redundancy does not matter.
-_LEAST_CORRELATION = 1e-3
+_MIN_CORRELATION = 1e-3
 
 
 def mrmr(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
@@ -42,7 +42,7 @@ def mrmr(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
         best = int(np.argmax(quotient))
         order.append(best)
         redundancy += np.abs(X[:, best] @ X) / len(X)
-        quotient = relevant / np.maximum(redundancy / step, _LEAST_CORRELATION)
+        quotient = relevant / np.maximum(redundancy / step, _MIN_CORRELATION)
         quotient[order] = LEFT_OUT
     rest = np.argsort(-quotient, kind="stable")[: len(quotient) - len(order)]
     return scores_of_order(table.columns[np.concatenate([order, rest]).astype(int)], relevance)
@@ -104,4 +104,4 @@ def _forward_pass(X: np.ndarray, Y: np.ndarray, free: np.ndarray, most: int) -> 
 
 
 def _steps(num_columns: int, effort: float) -> int:
-    return min(num_columns, max(LEAST_STEPS, round(STEPS * effort)))
+    return min(num_columns, max(MIN_STEPS, round(STEPS * effort)))

@@ -13,7 +13,7 @@ from fsjax.tables.base import as_table
 from fsjax.tables.columns import FEW, Columns, by_column
 
 #: Points of the path at full effort and at least, and the ratio of its last penalty to its first.
-_POINTS, _LEAST_POINTS, _END = 40, 8, 0.02
+_POINTS, _MIN_POINTS, _END = 40, 8, 0.02
 
 #: Most rows, and most values of a dense table, at full effort.
 ROWS, VALUES = 50_000, 20_000_000
@@ -28,7 +28,7 @@ def l1(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     most = ROWS if as_table(part.X).sparse else min(ROWS, VALUES // num_columns)
     rows = fewer_rows(part, task, int(most * effort), seed)
     Y, weights = standard_targets(rows.y, task, rows.weights), rows.weights
-    points = max(_LEAST_POINTS, round(_POINTS * effort))
+    points = max(_MIN_POINTS, round(_POINTS * effort))
     X, sparse = by_column(rows.X), as_table(part.X).sparse
     with warnings.catch_warnings():
         # The weakest penalties may stop early; their share in the mean hardly matters.

@@ -14,7 +14,7 @@ from fsjax.tables.columns import Columns, densify, moments, scaled
 from fsjax.tasks import TABLE
 
 #: At least this many rows and columns are kept, however small the effort.
-_LEAST_ROWS, _LEAST_COLUMNS = 200, 50
+_MIN_ROWS, _MIN_COLUMNS = 200, 50
 
 
 class Part(NamedTuple):
@@ -86,7 +86,7 @@ def weighted_rows(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
 
 def fewer_rows(part: Part, task: str, most: int, seed: int) -> Part:
     """At most ``most`` rows (but never under 200), standardised again; classes in proportion."""
-    most = max(_LEAST_ROWS, most)
+    most = max(_MIN_ROWS, most)
     rows = len(part.y)
     if rows <= most:
         return part
@@ -108,7 +108,7 @@ def fewer_columns(part: Part, relevance: np.ndarray, most: int) -> DensePart:
       part: rows, already of bounded number.
       relevance: ``(D,)``; columns with :data:`LEFT_OUT` are left out.
     """
-    ordered = np.argsort(-relevance, kind="stable")[: max(_LEAST_COLUMNS, most)]
+    ordered = np.argsort(-relevance, kind="stable")[: max(_MIN_COLUMNS, most)]
     columns = np.sort(ordered[relevance[ordered] > LEFT_OUT])
     X = part.X
     if as_table(X).sparse:

@@ -11,17 +11,17 @@ from fsjax.tables.base import as_table
 from fsjax.tables.columns import Columns, by_column
 
 #: Trees of a forest at full effort and at least, and most rows.
-TREES, LEAST_TREES, ROWS = 300, 20, 10_000
+TREES, MIN_TREES, ROWS = 300, 20, 10_000
 
 #: Rounds of the shadow test at full effort and at least, trees of a round, most rows and columns.
-ROUNDS, LEAST_ROUNDS, ROUND_TREES, SHADOW_ROWS, SHADOW_COLUMNS = 12, 3, 25, 2_500, 400
+ROUNDS, MIN_ROUNDS, ROUND_TREES, SHADOW_ROWS, SHADOW_COLUMNS = 12, 3, 25, 2_500, 400
 
 
 def forest(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     """Decrease in impurity by each column in a forest of extremely randomised trees."""
     rows = fewer_rows(part, task, ROWS, seed)
     X = by_column(rows.X.astype(np.float32)) if as_table(rows.X).sparse else rows.X
-    trees = max(LEAST_TREES, round(TREES * effort))
+    trees = max(MIN_TREES, round(TREES * effort))
     return _importances(X, rows.y, task, trees, seed, rows.weights)
 
 
@@ -33,7 +33,7 @@ def shadow(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     statistic take part; the others follow, by importance.
     """
     rows = fewer_rows(part, task, SHADOW_ROWS, seed)
-    rounds = max(LEAST_ROUNDS, round(ROUNDS * effort))
+    rounds = max(MIN_ROUNDS, round(ROUNDS * effort))
     importance = forest(rows, task, seed, effort / 3)
     relevance = np.maximum(_share_of_rank(importance), _share_of_rank(univariate(rows, task, seed)))
     screened = fewer_columns(rows, relevance, SHADOW_COLUMNS)

@@ -19,13 +19,13 @@ from jax import Array
 from jax.experimental.sparse import BCSR
 
 from fsjax.sparsity.linear_maps import LinearMap
-from fsjax.sparsity.tiles import MOST_PADDED, cut_into_tiles, tile_of
+from fsjax.sparsity.tiles import MAX_PADDED, cut_into_tiles, tile_of
 
 #: Largest number of terms of one row that are unrolled, over all strips; more compile slowly.
 _UNROLLED = 256
 
 #: Most strips, and fewest outputs of a strip. XLA still fuses 8 strips into one loop per strip.
-_MOST_STRIPS = 8
+_MAX_STRIPS = 8
 _NARROWEST = 64
 
 
@@ -199,7 +199,7 @@ def kernel_forms(
         small = matrix[np.ix_(inputs, outputs)]
         forms["shrunk"] = Shrunk(jnp.asarray(small), _int32(inputs), _int32(outputs), mask.shape[1])
     fan_in = int(mask.sum(0).max(initial=0))
-    if 0 < fan_in <= MOST_PADDED * mask.shape[0]:
+    if 0 < fan_in <= MAX_PADDED * mask.shape[0]:
         forms["fan-in"] = _by_inputs(matrix, mask)
         if not portable:
             forms["connections"] = _by_connections(matrix, mask)
@@ -248,7 +248,7 @@ def _int32(positions: np.ndarray) -> Array:
 
 def _by_inputs(matrix: np.ndarray, mask: np.ndarray) -> ByInputs:
     fan_in = mask.sum(0)
-    most = min(_MOST_STRIPS, _UNROLLED // fan_in.max(), mask.shape[1] // _NARROWEST)
+    most = min(_MAX_STRIPS, _UNROLLED // fan_in.max(), mask.shape[1] // _NARROWEST)
     outputs = np.argsort(-fan_in, kind="stable")
     inputs, weights, strips = [], [], []
     for strip in np.array_split(outputs, max(1, most)):

@@ -49,7 +49,7 @@ _SPEC = dict.fromkeys(
 }
 
 #: Upper limits of metrics, with a margin for rounding, by the last part of their names.
-_MOST = {"topology_change": 100.001} | dict.fromkeys(
+_MAX_VALUE = {"topology_change": 100.001} | dict.fromkeys(
     ("sparsity", "auc", "concordance_index"), 1.001
 )
 
@@ -286,7 +286,7 @@ def _recorded(
     for name in _listed(header, kind, kind=str):
         values = recorded[name] = _array(arrays, f"{kind}/{name}", shape, "biuf")
         last = name.rpartition("/")[2]
-        most = 100.001 if last.endswith(("accuracy", "percentage")) else _MOST.get(last)
+        most = 100.001 if last.endswith(("accuracy", "percentage")) else _MAX_VALUE.get(last)
         if most is not None:
             _check_within(f"{kind}/{name}", values[~np.isnan(values)], 0, most)
     return recorded
