@@ -57,7 +57,7 @@ RESERVED = frozenset(
 GROUP = "fsjax.methods"
 
 
-class Structure(NamedTuple):
+class MethodStructure(NamedTuple):
     """A method without the values of its traced arguments: the static argument of its programs.
 
     Attributes:
@@ -99,7 +99,7 @@ class Fixed(NamedTuple):
         return self.method
 
 
-class Source(NamedTuple):
+class MethodSource(NamedTuple):
     """How a method was built.
 
     Attributes:
@@ -108,7 +108,7 @@ class Source(NamedTuple):
       fields: the fields that the builder returned; see :func:`is_as_built`.
     """
 
-    structure: Structure
+    structure: MethodStructure
     hyper: tuple[tuple[str, float], ...]
     fields: tuple[Any, ...]
 
@@ -125,7 +125,7 @@ def _parts(method: Method) -> tuple[Any, ...]:
     return (*method.about[:-1], *method[1:])
 
 
-def structure_of(method: Method) -> tuple[Structure | Fixed, dict[str, float]]:
+def structure_of(method: Method) -> tuple[MethodStructure | Fixed, dict[str, float]]:
     """The structure of a method, and the values of its traced arguments.
 
     A method that was made by hand, or changed after it was built, has no traced arguments.
@@ -366,10 +366,10 @@ def _built(
     kinds = METHODS[name].registration.kinds
     traced = {key: value for key, value in settings if is_traced(value, kinds[key])}
     static = tuple((key, value) for key, value in settings if key not in traced)
-    structure = Structure(build, name, static, tuple(traced))
+    structure = MethodStructure(build, name, static, tuple(traced))
     method = structure.bind(traced)
     method = method._replace(about=method.about._replace(settings=settings, source=None))
-    source = Source(structure, tuple(traced.items()), _parts(method))
+    source = MethodSource(structure, tuple(traced.items()), _parts(method))
     return method._replace(about=method.about._replace(source=source))
 
 

@@ -23,7 +23,7 @@ from fsjax.auto.notes import LEFT_OUT, Note
 from fsjax.auto.precision import counts_of, few_rows, widened
 from fsjax.auto.problem import Problem
 from fsjax.auto.rankers import Ranking
-from fsjax.auto.rule import Choice, Scores
+from fsjax.auto.rule import Choice, FoldScores
 from fsjax.auto.scoring import Metric
 from fsjax.auto.selection import Selection
 from fsjax.auto.selection_record import EFFECTS
@@ -337,7 +337,7 @@ def _facts(
     }
 
 
-def _best_means(scores: Scores) -> dict[str, float]:
+def _best_means(scores: FoldScores) -> dict[str, float]:
     """The best mean score of each method."""
     best: dict[str, float] = {}
     for (name, _), mean in rule.levelled_means(scores).items():
@@ -404,7 +404,7 @@ def _replacements(design: Design, unit: int, likeness: np.ndarray) -> str:
     return ", ".join(named[:5])
 
 
-def curve_rows(scores: Scores, folds: int, metric: Metric) -> pd.DataFrame:
+def curve_rows(scores: FoldScores, folds: int, metric: Metric) -> pd.DataFrame:
     """``curves.csv``: mean score and standard error of each method and number of columns."""
     means = rule.levelled_means(scores) if scores else {}
     rows = [

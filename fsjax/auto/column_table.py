@@ -14,7 +14,7 @@ from fsjax.report.html import facts_table, folded, scrolling_table
 from fsjax.report.wording import shorten
 
 if TYPE_CHECKING:
-    from fsjax.auto.effects import Curve
+    from fsjax.auto.effects import DependenceCurve
     from fsjax.auto.selection_record import SelectionRecord
 
 #: Most rows that are shown unfolded, of selected columns, and of columns that are not selected.
@@ -232,12 +232,12 @@ def _span(table: pd.DataFrame) -> tuple[float, float]:
     return float(values.min()), float(values.max())
 
 
-def _is_curve(value: object) -> TypeGuard[Curve]:
+def _is_curve(value: object) -> TypeGuard[DependenceCurve]:
     """Whether a cell holds a curve, and not a missing value of pandas."""
     return isinstance(value, tuple)
 
 
-def _curve(curve: Curve, output: str, span: tuple[float, float]) -> str:
+def _curve(curve: DependenceCurve, output: str, span: tuple[float, float]) -> str:
     """A small picture of a curve, with the predictions at both ends below it."""
     low, high = span
     x, y = np.asarray(curve.values, float), np.asarray(curve.predictions, float)

@@ -88,7 +88,7 @@ class Design:
         return np.flatnonzero(np.isin(self.groups, units))
 
 
-class _Part(NamedTuple):
+class _ColumnPart(NamedTuple):
     """One unit: its columns ``(N, d)``, and their names."""
 
     values: np.ndarray
@@ -119,7 +119,7 @@ def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
     names = [str(name) for name in frame.columns]
     check_names(names)
     notes: list[Note] = []
-    parts: list[_Part] = []
+    parts: list[_ColumnPart] = []
     units: list[str] = []
     seen: dict[bytes, str] = {}
     decimal = decimal_of_frame(frame)
@@ -180,7 +180,7 @@ def design_of_array(X: np.ndarray, names: Sequence[str] | None, impute: str | No
 
 def _part(
     name: str, column: pd.Series, notes: list[Note], decimal: str | None, imputed: bool
-) -> _Part | None:
+) -> _ColumnPart | None:
     """The unit of a column, or ``None`` with a note that says why."""
     if not column.notna().any():
         notes.append(Note(name, "empty", "has no value at all"))
@@ -232,7 +232,9 @@ def _rounded(column: pd.Series) -> list[Remark]:
     return [("precision", text)]
 
 
-def _number_part(name: str, column: pd.Series, notes: list[Note], imputed: bool) -> _Part | None:
+def _number_part(
+    name: str, column: pd.Series, notes: list[Note], imputed: bool
+) -> _ColumnPart | None:
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     infinite = int(np.isinf(values).sum())
     if infinite:
@@ -258,7 +260,7 @@ def _number_part(name: str, column: pd.Series, notes: list[Note], imputed: bool)
         notes.append(Note(name, "sentinel", f"{code.remark}; {advice}"))
         if as_missing:
             values = np.where(values == code.value, np.nan, values)
-    return _Part(values[:, None], [name])
+    return _ColumnPart(values[:, None], [name])
 
 
 def row_label(name: str, values: np.ndarray) -> str | None:
@@ -272,7 +274,7 @@ def row_label(name: str, values: np.ndarray) -> str | None:
     return "has a different whole number in every row" if _IDENTIFIER.search(name.lower()) else None
 
 
-def _category_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | None:
+def _category_part(name: str, column: pd.Series, notes: list[Note]) -> _ColumnPart | None:
     text = column.astype(object).where(column.notna(), "(missing)").astype(str)
     count, rows = text.nunique(), len(text)
     if count == rows and rows > 2:
@@ -294,7 +296,7 @@ def _category_part(name: str, column: pd.Series, notes: list[Note]) -> _Part | N
     ]
     rare = f", the {count - MAX_CATEGORIES + 1} rarest together" if count > MAX_CATEGORIES else ""
     notes.append(Note(name, "category", f"has {count} categories{rare}"))
-    return _Part(values, names)
+    return _ColumnPart(values, names)
 
 
 def _numbers_left_out(name: str, text: pd.Series) -> list[Note]:
@@ -303,7 +305,7 @@ def _numbers_left_out(name: str, text: pd.Series) -> list[Note]:
     return [Note(name, "mixed", remark)] if remark else []
 
 
-def _date_part(name: str, column: pd.Series, notes: list[Note], imputed: bool) -> _Part:
+def _date_part(name: str, column: pd.Series, notes: list[Note], imputed: bool) -> _ColumnPart:
     dates = pd.to_datetime(column, utc=True)
     if imputed:
         dates, remark = without_sentinel_dates(dates)
@@ -325,10 +327,10 @@ def _date_part(name: str, column: pd.Series, notes: list[Note], imputed: bool) -
              + ", ".join(kept))
     )  # fmt: skip
     values = [part.to_numpy(np.float64, na_value=np.nan) for part in kept.values()]
-    return _Part(np.stack(values, axis=1), [f"{name}: {kind}" for kind in kept])
+    return _ColumnPart(np.stack(values, axis=1), [f"{name}: {kind}" for kind in kept])
 
 
-def _check_missing(parts: Sequence[_Part], units: Sequence[str], impute: str | None) -> None:
+def _check_missing(parts: Sequence[_ColumnPart], units: Sequence[str], impute: str | None) -> None:
     """Raises DataError for missing numbers if ``impute`` is not given."""
     counts = [int(np.isnan(part.values[:, 0]).sum()) for part in parts]
     if impute is not None or not any(counts):
@@ -341,14 +343,16 @@ def _check_missing(parts: Sequence[_Part], units: Sequence[str], impute: str | N
     )
 
 
-def _with_indicator(part: _Part, unit: str, impute: str | None, notes: list[Note]) -> _Part:
+def _with_indicator(
+    part: _ColumnPart, unit: str, impute: str | None, notes: list[Note]
+) -> _ColumnPart:
     missing = np.isnan(part.values).any(axis=1)
     if not missing.any():
         return part
     count = int(missing.sum())
     text = f"has {count} of {len(missing)} values missing, replaced by the training rows' {impute}"
     notes.append(Note(unit, "missing", text))
-    return _Part(
+    return _ColumnPart(
         np.column_stack([part.values, missing.astype(np.float64)]), [*part.names, _indicator(unit)]
     )
 

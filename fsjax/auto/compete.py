@@ -19,7 +19,7 @@ from fsjax.auto.progress_file import Ledger, json_number
 from fsjax.auto.ranked_units import rank, rank_by_network
 from fsjax.auto.rankers import MEMBERS, SIMPLE, Ranking, consensus, expected_seconds
 from fsjax.auto.rankers.parts import Part
-from fsjax.auto.rule import CONSENSUS, Scores, levelled_means, paired_error
+from fsjax.auto.rule import CONSENSUS, FoldScores, levelled_means, paired_error
 
 #: Name of the selection of all columns among the methods.
 ALL = "all"
@@ -453,7 +453,7 @@ class Contest:
 
     def _still_in(self) -> Sequence[str]:
         """The methods that may still win, and take part in later rounds."""
-        scores: Scores = self.scores()
+        scores: FoldScores = self.scores()
         allowed = {key: values for key, values in scores.items() if key[0] != RANDOM}
         if not allowed:
             return ()

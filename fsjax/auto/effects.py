@@ -60,7 +60,7 @@ _ENDS = (0.02, 0.98)
 _FAR = 1e15
 
 
-class Curve(NamedTuple):
+class DependenceCurve(NamedTuple):
     """A partial dependence curve.
 
     Attributes:
@@ -380,7 +380,7 @@ def _output_name(task: str, names: Sequence[str], output: int) -> str:
 
 def _curves(
     design: Design, y: np.ndarray, task: str, columns: np.ndarray, outputs: np.ndarray, seed: int
-) -> list[Curve | None]:
+) -> list[DependenceCurve | None]:
     """Partial dependence of the outputs ``(n,)`` on the columns ``(n,)``, a forest for each output.
 
     With more than :data:`_FORESTS` outputs, some columns have no curve.
@@ -388,7 +388,7 @@ def _curves(
     rows = drawn_rows(y, task, CURVE_ROWS, seed)
     X = densify(design.X[rows][:, columns])
     X = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
-    curves: list[Curve | None] = [None] * len(columns)
+    curves: list[DependenceCurve | None] = [None] * len(columns)
     for output, _ in Counter(outputs.tolist()).most_common(_FORESTS):
         places = np.flatnonzero(outputs == output)
         numbers = (
@@ -402,7 +402,7 @@ def _curves(
 
 def partial_dependence_curves(
     X: np.ndarray, y: np.ndarray, columns: Sequence[int], seed: int = 0
-) -> list[Curve]:
+) -> list[DependenceCurve]:
     """Partial dependence of one output on some columns, by a random forest.
 
     Args:
@@ -442,10 +442,10 @@ def _in_unit_range(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.clip((X - low) / span, -_FAR, _FAR), low, span
 
 
-def _curve_of(forest: RandomForestRegressor, X: np.ndarray, column: int) -> Curve:
+def _curve_of(forest: RandomForestRegressor, X: np.ndarray, column: int) -> DependenceCurve:
     low, high = np.quantile(X[:, column], _ENDS)
     dependence = partial_dependence(
         forest, X, [column], grid_resolution=_POINTS, method="recursion",
         percentiles=_ENDS if high > low else (0.0, 1.0),
     )  # fmt: skip
-    return Curve(dependence["grid_values"][0], dependence["average"][0])
+    return DependenceCurve(dependence["grid_values"][0], dependence["average"][0])

@@ -26,7 +26,7 @@ from fsjax.tasks import SUPERVISED
 
 #: From ``(N, 2 D)`` rows and their target, and ``sample_weight=`` if there is one, to ``(2 D,)``
 #: scores, larger for more important columns.
-Score = Callable[..., ArrayLike]
+ImportanceFunction = Callable[..., ArrayLike]
 
 #: Options of :func:`fsjax.fit` that are set here, or do not apply.
 _DECIDED = ("seeds", "split", "split_per_seed", "groups", "columns", "zero_others", "start")
@@ -92,7 +92,7 @@ class FalseDiscoveries:
 
 
 def false_discoveries(
-    method: str | Method | Callable[..., Method] | Score,
+    method: str | Method | Callable[..., Method] | ImportanceFunction,
     X: ArrayLike,
     y: ArrayLike | None = None,
     *,
@@ -258,7 +258,7 @@ def _for_function(
     return dataset, target
 
 
-def _takes_weights(score: Score) -> bool:
+def _takes_weights(score: ImportanceFunction) -> bool:
     """Whether a function has the keyword ``sample_weight``."""
     try:
         parameters = inspect.signature(score).parameters.values()
@@ -293,7 +293,7 @@ def _checked_weights(sample_weight: ArrayLike, rows: int) -> np.ndarray:
 
 
 def _scores_by_function(
-    score: Score,
+    score: ImportanceFunction,
     name: str,
     tables: list[np.ndarray],
     target: np.ndarray,

@@ -12,7 +12,7 @@ from fsjax.auto.network_contenders import (
     MAX_COLUMNS,
     MAX_ROWS,
     MAX_SELECTED,
-    Training,
+    ContenderTraining,
     fit_options,
     training_of,
     validation_share,
@@ -34,7 +34,7 @@ from fsjax.tasks.table import mean_and_deviation
 _BY_COLUMN = ("paper", "standard")
 
 
-class _Rows(NamedTuple):
+class _FoldRows(NamedTuple):
     """The data of one network of several.
 
     Attributes:
@@ -125,9 +125,9 @@ def _folds_of(
     parts: Sequence[Part],
     task: str,
     facts: Registration,
-    training: Training | None,
+    training: ContenderTraining | None,
     seed: int,
-) -> list[_Rows]:
+) -> list[_FoldRows]:
     """The rows and columns of each part that take part in training, of equal shapes."""
     most = MAX_ROWS if training is None else training.most_rows
     length = min(most, *(len(part.y) for part in parts))
@@ -137,7 +137,7 @@ def _folds_of(
         kept, others = screened_columns(part, task, seed + number)
         X = _scaled(part, facts.scaling, rows, kept)
         weights = None if part.weights is None else part.weights[rows]
-        folds.append(_Rows(X, part.y[rows], weights, kept, others))
+        folds.append(_FoldRows(X, part.y[rows], weights, kept, others))
     return folds
 
 
@@ -206,7 +206,7 @@ def _target(y: np.ndarray, task: str, trained_task: str) -> np.ndarray:
 
 
 def _method(
-    facts: Registration, training: Training | None, groups: np.ndarray, columns: int
+    facts: Registration, training: ContenderTraining | None, groups: np.ndarray, columns: int
 ) -> Method:
     """The method with the settings of its training.
 
@@ -222,7 +222,7 @@ def _method(
 def _ranking(
     scores: np.ndarray,
     best_first: np.ndarray,
-    fold: _Rows,
+    fold: _FoldRows,
     groups: np.ndarray,
     sizes: Sequence[int],
 ) -> Ranking:

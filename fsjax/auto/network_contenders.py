@@ -56,7 +56,7 @@ MAX_COLUMNS = 1000
 MAX_ROWS = 4000
 
 
-class Training(NamedTuple):
+class ContenderTraining(NamedTuple):
     """Settings of one training.
 
     Attributes:
@@ -95,16 +95,16 @@ def selected_weights(result: FitResult) -> np.ndarray:
 
 
 #: Trainings on wide tables, with more columns than rows; ``_NARROW`` overrides them on others.
-TRAININGS: Mapping[str, Training] = MappingProxyType(
+TRAININGS: Mapping[str, ContenderTraining] = MappingProxyType(
     {
-        "binmask": Training({"search": False}, steps=500),
-        "ip_cae": Training(
+        "binmask": ContenderTraining({"search": False}, steps=500),
+        "ip_cae": ContenderTraining(
             {"embedding_dim": 64, "hidden": (), "layer_norm": False, "learning_rate": 0.003},
             steps=200,
             importance=selected_weights,
         ),
-        "entryprune": Training({"every": 5, "candidates": 0.5}, steps=500),
-        "lassonet": Training(
+        "entryprune": ContenderTraining({"every": 5, "candidates": 0.5}, steps=500),
+        "lassonet": ContenderTraining(
             {
                 "hidden": (32,),
                 "path_multiplier": 1.2,
@@ -117,8 +117,8 @@ TRAININGS: Mapping[str, Training] = MappingProxyType(
             most_rows=1000,
             whole=True,
         ),
-        "stg": Training({"search": False}, steps=500),
-        "deep_lasso": Training({}, steps=500, validates_from=500),
+        "stg": ContenderTraining({"search": False}, steps=500),
+        "deep_lasso": ContenderTraining({}, steps=500, validates_from=500),
     }
 )
 
@@ -135,7 +135,7 @@ _NARROW: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 
 
-def training_of(facts: Registration, rows: int, columns: int) -> Training | None:
+def training_of(facts: Registration, rows: int, columns: int) -> ContenderTraining | None:
     """The training of a method on a table of this shape, or None if the method is not listed."""
     training = TRAININGS.get(facts.name)
     if training is None or columns > rows:
@@ -143,7 +143,7 @@ def training_of(facts: Registration, rows: int, columns: int) -> Training | None
     return training._replace(**_NARROW.get(facts.name, {}))
 
 
-def validation_share(training: Training | None, rows: int) -> float:
+def validation_share(training: ContenderTraining | None, rows: int) -> float:
     """The share of the rows that validates."""
     if training is None:
         return VALIDATION
@@ -152,7 +152,7 @@ def validation_share(training: Training | None, rows: int) -> float:
 
 
 def fit_options(
-    facts: Registration, training: Training | None, rows: int, task: str
+    facts: Registration, training: ContenderTraining | None, rows: int, task: str
 ) -> dict[str, Any]:
     """Options of :func:`fsjax.fit` for a training.
 

@@ -28,7 +28,7 @@ _FEW, _FEW_ROWS = 20, 30
 _MAX_FACTOR = 1e5
 
 
-class Counts(NamedTuple):
+class RowCounts(NamedTuple):
     """Numbers of independent rows.
 
     Attributes:
@@ -45,26 +45,26 @@ class Counts(NamedTuple):
     unit: str
 
 
-def counts_of(problem: Problem, classes: Names = None) -> Counts:
+def counts_of(problem: Problem, classes: Names = None) -> RowCounts:
     """The numbers of independent rows on which methods were compared."""
     y, unit = _independent(problem)
     if problem.task == "classification":
         sizes = np.bincount(y.astype(int))
         label = int(np.where(sizes > 0, sizes, len(y) + 1).argmin())
         name = repr(classes[label]) if classes is not None else str(label)
-        return Counts(len(y), int(sizes[label]), f"of class {name}", unit)
+        return RowCounts(len(y), int(sizes[label]), f"of class {name}", unit)
     if problem.task == "survival":
-        return Counts(len(y), int(y[:, 1].sum()), "with an event", unit)
+        return RowCounts(len(y), int(y[:, 1].sum()), "with an event", unit)
     if problem.task == "multilabel":
         positive = y.reshape(len(y), -1).sum(axis=0)
         scarcer = np.minimum(positive, len(y) - positive)
         label = int(scarcer.argmin())
         word = "with" if positive[label] <= len(y) / 2 else "without"
-        return Counts(len(y), int(scarcer[label]), f"{word} label {label}", unit)
-    return Counts(len(y), len(y), "", unit)
+        return RowCounts(len(y), int(scarcer[label]), f"{word} label {label}", unit)
+    return RowCounts(len(y), len(y), "", unit)
 
 
-def bounds_of(score: float, metric: Metric, counts: Counts, factor: float = 1.0) -> tuple | None:
+def bounds_of(score: float, metric: Metric, counts: RowCounts, factor: float = 1.0) -> tuple | None:
     """The 95 % interval of a score from the numbers of rows alone; None for unknown metrics.
 
     Shares are Wilson's interval, areas too, with the number of rows that has Hanley and McNeil's
@@ -88,7 +88,7 @@ def bounds_of(score: float, metric: Metric, counts: Counts, factor: float = 1.0)
 
 
 def widened(
-    score: tuple[float, float, float], metric: Metric, counts: Counts
+    score: tuple[float, float, float], metric: Metric, counts: RowCounts
 ) -> tuple[float, float, float]:
     """A score with its interval over the folds, at least as wide as the rows allow."""
     mean, low, high = score
@@ -98,7 +98,7 @@ def widened(
     return mean, min(low, bounds[0]), max(high, bounds[1])
 
 
-def few_rows(score: float, metric: Metric, counts: Counts, better: bool) -> str | None:
+def few_rows(score: float, metric: Metric, counts: RowCounts, better: bool) -> str | None:
     """What cannot be decided with so few rows, and how many would do; None if there are enough.
 
     Args:
@@ -142,7 +142,7 @@ def _width(half: float, metric: Metric) -> str:
     return f"{100 * half:.0f} points" if metric.in_percent else f"{half:.2f}"
 
 
-def _needed(score: float, metric: Metric, counts: Counts, scarce: bool) -> int | None:
+def _needed(score: float, metric: Metric, counts: RowCounts, scarce: bool) -> int | None:
     """Rows (of the smallest class, or events) for the aimed half-width, to two digits."""
     bounds = bounds_of(max(score, 0.0), metric, counts)
     if bounds is None:
@@ -172,7 +172,7 @@ def _needed(score: float, metric: Metric, counts: Counts, scarce: bool) -> int |
     return -(-needed // digits) * digits
 
 
-def _half_width(score: float, metric: Metric, counts: Counts, factor: float) -> float:
+def _half_width(score: float, metric: Metric, counts: RowCounts, factor: float) -> float:
     # Below 0, R2 is the same as 0 here.
     bounds = bounds_of(max(score, 0.0), metric, counts, factor)
     return float("nan") if bounds is None else (bounds[1] - bounds[0]) / 2

@@ -30,7 +30,7 @@ CONSENSUS = "consensus"
 Key = tuple[str, int]
 
 #: Scores of each fold ``(F,)`` by method and number of columns; NaN where it did not run.
-Scores = Mapping[Key, np.ndarray]
+FoldScores = Mapping[Key, np.ndarray]
 
 
 class Choice(NamedTuple):
@@ -68,7 +68,7 @@ def standard_error(values: np.ndarray, folds: int) -> float:
 
 
 def choose(
-    scores: Scores,
+    scores: FoldScores,
     folds: int,
     costs: Mapping[Key, float] | None = None,
     margin: float = np.inf,
@@ -115,7 +115,7 @@ def _without_last_bits(means: Mapping[Key, float]) -> dict[Key, float]:
     return {key: round(mean / unit) * unit for key, mean in means.items()}
 
 
-def not_worse(scores: Scores, key: Key, top: Key, folds: int, margin: float = np.inf) -> bool:
+def not_worse(scores: FoldScores, key: Key, top: Key, folds: int, margin: float = np.inf) -> bool:
     """Whether ``key`` is within one standard error of ``top``, over the same folds."""
     behind = scores[top] - scores[key]
     known = behind[~np.isnan(behind)]
@@ -138,7 +138,7 @@ def paired_error(differences: np.ndarray, folds: int) -> float:
     return float(corrected_error(differences, 1.0 / max(folds - 1, 1)))
 
 
-def levelled_means(scores: Scores) -> dict[Key, float]:
+def levelled_means(scores: FoldScores) -> dict[Key, float]:
     """Mean scores that are comparable although some methods ran on only some of the folds.
 
     Each mean is that of the differences from the average of the methods that ran on most folds,
@@ -156,7 +156,7 @@ def levelled_means(scores: Scores) -> dict[Key, float]:
     }
 
 
-def honest_scores(scores: Scores, folds: int, margin: float = np.inf) -> np.ndarray:
+def honest_scores(scores: FoldScores, folds: int, margin: float = np.inf) -> np.ndarray:
     """The score on each fold of what the rule chooses from the other folds.
 
     The score of the choice itself is optimistic, as it is the best of many. Only the first round
@@ -179,7 +179,7 @@ def honest_scores(scores: Scores, folds: int, margin: float = np.inf) -> np.ndar
     return honest
 
 
-def nested_choices(scores: Scores, folds: int, margin: float = np.inf) -> dict[int, Key]:
+def nested_choices(scores: FoldScores, folds: int, margin: float = np.inf) -> dict[int, Key]:
     """For each fold of a round what the rule chooses from its other folds, if they ran.
 
     Args:
@@ -196,7 +196,9 @@ def nested_choices(scores: Scores, folds: int, margin: float = np.inf) -> dict[i
     return choices
 
 
-def enough(scores: Scores, choice: Choice, folds: int, margin: float = np.inf) -> dict[str, int]:
+def enough(
+    scores: FoldScores, choice: Choice, folds: int, margin: float = np.inf
+) -> dict[str, int]:
     """The fewest columns with which each method is not worse than the best, if there are any."""
     fewest: dict[str, int] = {}
     for method, size in sorted(scores, key=lambda key: key[1]):

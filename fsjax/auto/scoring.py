@@ -30,7 +30,7 @@ _EXTREME, _HUNDREDTH = 0.5, 0.01
 Scorer = Callable[..., float]
 
 #: From training and test targets, and optionally weights of both, to the score without any column.
-Chance = Callable[..., float]
+ChanceScore = Callable[..., float]
 
 #: Weights of rows, None if all count alike.
 _Weights = np.ndarray | None
@@ -56,7 +56,7 @@ class Metric(NamedTuple):
     short: str
     digits: int
     score: Scorer
-    chance: Chance
+    chance: ChanceScore
     bounds: tuple[float, float] = (-np.inf, np.inf)
     rows: Callable[[Any, Any, np.ndarray], np.ndarray] | None = None
 

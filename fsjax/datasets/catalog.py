@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from fsjax.datasets.download import Remote
-from fsjax.datasets.files import Form
+from fsjax.datasets.files import FileForm
 from fsjax.readers import formats as parsers
 
 
@@ -37,7 +37,7 @@ class Entry:
     title: str
     shape: tuple[int, int]
     num_classes: int
-    forms: tuple[Form, ...] = ()
+    forms: tuple[FileForm, ...] = ()
     remotes: tuple[Remote, ...] = ()
     protocol: str = "wast"
     scaling: tuple[str, str] = ("standard", "train")
@@ -65,7 +65,7 @@ def _frozen(value: Any) -> Any:
 
 def _entry(forms: Sequence[dict] = (), remotes: Sequence[dict] = (), **fields: Any) -> Entry:
     return Entry(
-        forms=tuple(Form(**form | {"read": getattr(parsers, form["read"])}) for form in forms),
+        forms=tuple(FileForm(**form | {"read": getattr(parsers, form["read"])}) for form in forms),
         remotes=tuple(Remote(**remote) for remote in remotes),
         **fields,
     )

@@ -19,7 +19,7 @@ _PACKED = ("", ".gz", ".Z")
 
 
 @dataclass(frozen=True)
-class Form:
+class FileForm:
     """One form in which a data set is distributed.
 
     Attributes:
@@ -46,7 +46,7 @@ class Form:
 class FoundFiles(NamedTuple):
     """The files of one form: their paths and contents."""
 
-    form: Form
+    form: FileForm
     paths: tuple[Path, ...]
     contents: tuple[bytes, ...]
 
@@ -69,7 +69,7 @@ def places(data_dir: str | Path | None) -> dict[str, Path]:
 
 def find(
     name: str,
-    forms: Sequence[Form],
+    forms: Sequence[FileForm],
     where: Sequence[Path],
     source: str,
     published: Mapping[str, str | None] = {},
@@ -95,7 +95,7 @@ def find(
     return None
 
 
-def _gather(container: Path, form: Form, source: str) -> FoundFiles | None:
+def _gather(container: Path, form: FileForm, source: str) -> FoundFiles | None:
     paths: tuple[Path, ...] = (container,)
     contents: tuple[bytes, ...] | None = None
     try:

@@ -18,7 +18,7 @@ IP_CAE_REDUCED = ("mnist", "fashion_mnist")
 IP_CAE_SHARE = 0.15
 
 
-class _Request(NamedTuple):
+class _SplitRequest(NamedTuple):
     dataset: Dataset
     task: str
     seed: int
@@ -81,7 +81,7 @@ def make_split(
         raise DataError(f"{dataset.name} has {dataset.num_samples} rows; a split needs 3 or more")
     most = 2**32 - 1
     seed = DEFAULT_SEED if seed is None else check_whole("seed", seed, least=0, most=most)
-    parts = PROTOCOLS[protocol](_Request(dataset, task, seed, fractions, valid_fraction))
+    parts = PROTOCOLS[protocol](_SplitRequest(dataset, task, seed, fractions, valid_fraction))
     for name, part in (("training", parts.train), ("test", parts.test)):
         if len(part) == 0:
             raise DataError(
@@ -108,11 +108,11 @@ def _registered(dataset: str) -> str:
     return entry.protocol if entry else "stratified"
 
 
-def _paper(request: _Request) -> Split:
+def _paper(request: _SplitRequest) -> Split:
     return PROTOCOLS[_registered(request.dataset.name)](request)
 
 
-def _stratified(request: _Request) -> Split:
+def _stratified(request: _SplitRequest) -> Split:
     entry, dataset = TABLE[request.task], request.dataset
     if entry.classes and not dataset.num_classes:
         raise DataError(
@@ -123,11 +123,11 @@ def _stratified(request: _Request) -> Split:
     return _by_fractions(request, None if dataset.y is None else entry.strata(dataset.y))
 
 
-def _official(request: _Request) -> Split:
+def _official(request: _SplitRequest) -> Split:
     return _with_valid(request, *_official_rows(request))
 
 
-def _wast(request: _Request) -> Split:
+def _wast(request: _SplitRequest) -> Split:
     entry = ENTRIES.get(request.dataset.name)
     if entry is not None and entry.wast_official and request.dataset.official_split is not None:
         return _official(request)
@@ -135,7 +135,7 @@ def _wast(request: _Request) -> Split:
     return _with_valid(request, *train_test_split(rows, test_size=0.2, random_state=request.seed))
 
 
-def _ip_cae(request: _Request) -> Split:
+def _ip_cae(request: _SplitRequest) -> Split:
     dataset, seed = request.dataset, request.seed
     n = dataset.num_samples
     if dataset.name == "mice_protein":
@@ -157,12 +157,12 @@ def _torch_two(rows: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, n
     return rows[drawn], rows[rest]
 
 
-def _with_valid(request: _Request, rest: np.ndarray, test: np.ndarray) -> Split:
+def _with_valid(request: _SplitRequest, rest: np.ndarray, test: np.ndarray) -> Split:
     """Draw the validation rows from those that are not test rows."""
     return Split(*_carve(rest, _count(request.valid_fraction, len(rest)), request.seed), test)
 
 
-def _by_fractions(request: _Request, y: np.ndarray | None = None) -> Split:
+def _by_fractions(request: _SplitRequest, y: np.ndarray | None = None) -> Split:
     rows = np.arange(request.dataset.num_samples)
     _, valid_share, test_share = request.fractions
     num_valid, num_test = _count(valid_share, len(rows)), _count(test_share, len(rows))
@@ -178,7 +178,7 @@ def _by_fractions(request: _Request, y: np.ndarray | None = None) -> Split:
     return Split(train, valid, test)
 
 
-PROTOCOLS: dict[str, Callable[[_Request], Split]] = {
+PROTOCOLS: dict[str, Callable[[_SplitRequest], Split]] = {
     "paper": _paper,
     "stratified": _stratified,
     "random": _by_fractions,
@@ -208,7 +208,7 @@ def _count(share: float, total: int) -> int:
     return max(1, round(share * total)) if share > 0 else 0
 
 
-def _official_rows(request: _Request) -> tuple[np.ndarray, np.ndarray]:
+def _official_rows(request: _SplitRequest) -> tuple[np.ndarray, np.ndarray]:
     mark = request.dataset.official_split
     if mark is None:
         raise DataError(
@@ -217,7 +217,7 @@ def _official_rows(request: _Request) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(mark == 0), np.flatnonzero(mark == 1)
 
 
-def _check_stratified(request: _Request, y: np.ndarray, counts: list[int]) -> None:
+def _check_stratified(request: _SplitRequest, y: np.ndarray, counts: list[int]) -> None:
     dataset, parts = request.dataset, len(counts) + 1
     labels, sizes = np.unique(y, return_counts=True)
     smallest = int(sizes.argmin())

@@ -20,7 +20,7 @@ from fsjax.engine.phases import warn_of_unreached
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
 from fsjax.engine.run import Run
 from fsjax.engine.scores import check_scores, finished, test_rows
-from fsjax.engine.search import Found, gate_metrics, search_strengths
+from fsjax.engine.search import SearchOutcome, gate_metrics, search_strengths
 from fsjax.engine.seeds import Chosen, search_of
 from fsjax.engine.streamed import predict_streamed
 from fsjax.engine.train import Trained, train
@@ -196,7 +196,7 @@ class Plan(Run):
         sizes = self.sizes or (own_number(np.asarray(chosen.gates)),)
         return [self._result(trained, chosen, k, None) for k in sizes]
 
-    def _searched(self, parameter: str) -> list[tuple[Trained, Found]]:
+    def _searched(self, parameter: str) -> list[tuple[Trained, SearchOutcome]]:
         def train(
             strengths: Sequence[float], rows: np.ndarray, **options: Any
         ) -> tuple[Trained, np.ndarray]:
@@ -238,7 +238,9 @@ class Plan(Run):
             versions=versions(self.axis),
         )
 
-    def _result(self, trained: Trained, chosen: Chosen, k: int, outcome: Found | None) -> FitResult:
+    def _result(
+        self, trained: Trained, chosen: Chosen, k: int, outcome: SearchOutcome | None
+    ) -> FitResult:
         prepared, spec = self.prepared, self.spec
         states = jax.tree.map(np.asarray, chosen.states)
         scores, ranking = np.asarray(chosen.scores), np.asarray(chosen.ranking)

@@ -28,7 +28,7 @@ from fsjax.environment.jax_settings import check_process
 from fsjax.errors import ConfigError, DataError, check_choice, check_num_features, check_whole
 from fsjax.groups import check_groups
 from fsjax.method import BEST_BY, Method, Spec, TrainState
-from fsjax.registry import Fixed, Structure, structure_of
+from fsjax.registry import Fixed, MethodStructure, structure_of
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import filled_length
 from fsjax.tables.sparse import check_size
@@ -181,7 +181,7 @@ def _with_likeness(name: str) -> str:
 
 
 def _start(
-    result: FitResult | None, structure: Structure | Fixed, spec: Spec, seeds: Sequence[int]
+    result: FitResult | None, structure: MethodStructure | Fixed, spec: Spec, seeds: Sequence[int]
 ) -> TrainState | None:
     """The states of an earlier result to start from; ConfigError if they do not fit this run."""
     if result is None:

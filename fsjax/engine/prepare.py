@@ -61,7 +61,7 @@ class Prepared(NamedTuple):
     num_outputs: int
 
 
-class _Part(NamedTuple):
+class _SplitPart(NamedTuple):
     """The training, validation and test rows of one seed, with its mask, split and scaler."""
 
     train: HostRows
@@ -109,7 +109,7 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: DataOpti
     )
 
 
-def _filled(part: _Part, record_test: bool) -> Arrays[HostRows]:
+def _filled(part: _SplitPart, record_test: bool) -> Arrays[HostRows]:
     """The padded rows of a seed, without test rows unless they are recorded."""
     x, y, weight = part.test
     test = part.test if record_test else Rows(without_rows(x), y[:0], weight[:0])
@@ -168,10 +168,10 @@ def _parts(
     splits: Sequence[Split],
     seeds: Sequence[int | None],
     options: DataOptions,
-) -> list[_Part]:
+) -> list[_SplitPart]:
     """The rows of each seed, the same objects if seeds share them."""
     noisy = options.split_per_seed and options.noise_std
-    parts: list[_Part] = []
+    parts: list[_SplitPart] = []
     for row, (split, seed) in enumerate(zip(splits, seeds, strict=True)):
         if row and not noisy and all(map(np.array_equal, splits[0], split)):
             parts.append(parts[0])
@@ -239,7 +239,7 @@ def _check_columns(columns: np.ndarray, num_seeds: int, num_columns: int) -> np.
     return chosen
 
 
-def _only(part: _Part, columns: np.ndarray, zero_others: bool) -> _Part:
+def _only(part: _SplitPart, columns: np.ndarray, zero_others: bool) -> _SplitPart:
     """The rows restricted to some columns."""
     kept = np.zeros(len(part.feature_mask), bool)
     kept[columns] = True
@@ -267,7 +267,7 @@ def _scaling_of(dataset: Dataset, split: Split, scaling: str) -> tuple[str, np.n
 
 def _part(
     dataset: Dataset, task: str, split: Split, seed: int | None, options: DataOptions
-) -> _Part:
+) -> _SplitPart:
     kind, rows = _scaling_of(dataset, split, options.scaling)
     x_train = dataset.X[split.train]
     scaler = fit_scaler(kind, x_train if rows is split.train else dataset.X[rows])
@@ -313,7 +313,7 @@ def _part(
         train = train._replace(x=train.x + np.float32(options.noise_std) * noise)
     # Test metrics weight all rows equally.
     test = test._replace(weight=np.ones_like(test.weight))
-    return _Part(train, valid, test, feature_mask, split, scaler)
+    return _SplitPart(train, valid, test, feature_mask, split, scaler)
 
 
 def _weights(sample_weight: np.ndarray | None, dataset: Dataset) -> np.ndarray | None:

@@ -29,7 +29,7 @@ from fsjax.method import PyTree, Spec
 from fsjax.sparsity.connections import Connections, layer_masks
 
 #: Options of XLA by name.
-Options = Mapping[str, bool | int]
+CompilerOptions = Mapping[str, bool | int]
 
 #: The work of a program that runs about once.
 ONCE = 0.0
@@ -42,11 +42,11 @@ _PLAIN = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_
 
 #: For long runs. XLA's default of 256 bits uses only half of each AVX-512 register; processors
 #: without AVX-512 use their own width.
-_WIDE: Options = {"xla_cpu_prefer_vector_width": 512}
+_WIDE: CompilerOptions = {"xla_cpu_prefer_vector_width": 512}
 
 #: The largest work for each set of options: about a quarter of a second of training, and two
 #: seconds. WAST on Madelon, a small run of the papers, is above both.
-_LEVELS: tuple[tuple[float, Options], ...] = (
+_LEVELS: tuple[tuple[float, CompilerOptions], ...] = (
     (4e8, {"xla_backend_optimization_level": 0, **_PLAIN}),
     (3.5e9, {"xla_backend_optimization_level": 1, **_PLAIN}),
 )
@@ -76,7 +76,7 @@ def training_work(params: PyTree, masks: PyTree, spec: Spec, searches: bool) -> 
     return epoch * spec.num_epochs * (_TRAININGS if searches else 1)
 
 
-def options_for(work: float) -> Options | None:
+def options_for(work: float) -> CompilerOptions | None:
     """The options of XLA for a program with this amount of work; ``None`` on accelerators."""
     if jax.default_backend() != "cpu":
         return None

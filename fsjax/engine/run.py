@@ -15,7 +15,7 @@ from fsjax.engine.rows import Arrays, HostRows, has_own_rows
 from fsjax.engine.seeds import take_rows
 from fsjax.groups import any_column
 from fsjax.method import Method, Spec, TrainState
-from fsjax.registry import Fixed, Structure
+from fsjax.registry import Fixed, MethodStructure
 from fsjax.tables.dataset import Dataset
 
 
@@ -37,7 +37,7 @@ class Run:
     """
 
     method: Method
-    structure: Structure | Fixed
+    structure: MethodStructure | Fixed
     hyper: Mapping[str, float]
     dataset: Dataset
     prepared: Prepared

@@ -146,7 +146,7 @@ def _count(gates: np.ndarray, threshold: float = 0.5) -> float:
     return max(float(np.sum(gates >= threshold)), 0.5)
 
 
-class Found(NamedTuple):
+class SearchOutcome(NamedTuple):
     """The outcome of the search for one K, ``(S,)`` each.
 
     Attributes:
@@ -203,7 +203,7 @@ def gate_metrics(gates: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-class _Training(NamedTuple):
+class _Trial(NamedTuple):
     """One training: its gates ``(D,)``, its round, and its row in the round."""
 
     gates: np.ndarray
@@ -221,7 +221,7 @@ def search_strengths(
     start: float,
     train: Callable[..., tuple[Trained, np.ndarray]],
     stopped: Callable[[], bool] = lambda: False,
-) -> list[tuple[Trained, Found]]:
+) -> list[tuple[Trained, SearchOutcome]]:
     """Trains until every seed has exactly K open gates, for each K of ``sizes``.
 
     Args:
@@ -236,7 +236,7 @@ def search_strengths(
     # On a CPU, several strengths at once would take as long as one after another.
     width = 1 if jax.default_backend() == "cpu" else 4
     following = functools.partial(next_strengths, start=start, width=width)
-    known: list[dict[float, _Training]] = [{} for _ in range(num_seeds)]
+    known: list[dict[float, _Trial]] = [{} for _ in range(num_seeds)]
     rounds: list[Trained] = []
     while any(wanted := [_wanted(of_seed, sizes, following)[:width] for of_seed in known]):
         slots = _slots(wanted, width)
@@ -248,7 +248,7 @@ def search_strengths(
         )
         for row, (seed, strength) in enumerate(slots):
             if strength is not None:
-                known[seed][strength] = _Training(gates[row], trained, row)
+                known[seed][strength] = _Trial(gates[row], trained, row)
         rounds.append(trained)
         if stopped():
             break
@@ -269,7 +269,7 @@ def _slots(wanted: list[list[float]], width: int) -> list[tuple[int, float | Non
 
 
 def _sequence(
-    known: dict[float, _Training], k: int, following: _Next
+    known: dict[float, _Trial], k: int, following: _Next
 ) -> tuple[dict[float, np.ndarray], list[float]]:
     """The trainings that a search for k alone would have used, and the strengths it needs next."""
     tried: dict[float, np.ndarray] = {}
@@ -282,15 +282,15 @@ def _sequence(
     return tried, []
 
 
-def _wanted(known: dict[float, _Training], sizes: Sequence[int], following: _Next) -> list[float]:
+def _wanted(known: dict[float, _Trial], sizes: Sequence[int], following: _Next) -> list[float]:
     """The strengths to train a seed with next, for all sizes."""
     lacking = [_sequence(known, k, following)[1] for k in sizes]
     return list(dict.fromkeys(itertools.chain.from_iterable(lacking)))
 
 
 def _kept(
-    k: int, known: list[dict[float, _Training]], rounds: list[Trained], following: _Next
-) -> tuple[Trained, Found]:
+    k: int, known: list[dict[float, _Trial]], rounds: list[Trained], following: _Next
+) -> tuple[Trained, SearchOutcome]:
     outcomes, chosen = [], []
     for of_seed in known:
         tried, _ = _sequence(of_seed, k, following)
@@ -303,7 +303,7 @@ def _kept(
             threshold = float(np.sort(tried[strength])[::-1][k - 1])
         outcomes.append((strength, threshold, len(tried), len(of_seed)))
         chosen.append(of_seed[strength])
-    result = Found(*map(np.array, zip(*outcomes, strict=True)))
+    result = SearchOutcome(*map(np.array, zip(*outcomes, strict=True)))
     longest = max(trial.round.history["train/loss"].shape[1] for trial in chosen)
     history = {
         name: np.stack([_padded(trial.round.history[name][trial.row], longest) for trial in chosen])

@@ -24,7 +24,7 @@ from fsjax.engine.mesh import RUNS, mesh_of, replicated
 from fsjax.engine.rows import AnyArray, Arrays, DeviceRows, MemoryRows, as_batch, has_own_rows
 from fsjax.errors import ConfigError
 from fsjax.method import Method, PyTree, Search, Spec, TrainState
-from fsjax.registry import Fixed, Structure
+from fsjax.registry import Fixed, MethodStructure
 from fsjax.tables.sparse_rows import SparseRows
 
 
@@ -46,7 +46,7 @@ def _one_after_another(
 
 
 def init_seeds(
-    structure: Structure | Fixed,
+    structure: MethodStructure | Fixed,
     spec: Spec,
     seeds: Array,
     hyper: Mapping[str, Array],
@@ -73,7 +73,7 @@ def init_seeds(
 
 
 def train_seeds(
-    structure: Structure | Fixed,
+    structure: MethodStructure | Fixed,
     axis: str,
     batch_devices: int,
     states: TrainState,
@@ -144,7 +144,7 @@ class Chosen(NamedTuple):
 
 
 def finish_seeds(
-    structure: Structure | Fixed,
+    structure: MethodStructure | Fixed,
     states: TrainState,
     arrays: Arrays[DeviceRows],
     x_test: Array | SparseRows | None,
@@ -188,7 +188,9 @@ def finish_seeds(
     return _one_after_another(finish, has_own_rows(arrays), (arrays, x_test), states, threshold)
 
 
-def predict_seed(structure: Structure | Fixed, states: TrainState, row: Array, x: Array) -> Array:
+def predict_seed(
+    structure: MethodStructure | Fixed, states: TrainState, row: Array, x: Array
+) -> Array:
     """Outputs ``(N, C)`` of seed number ``row`` of stacked states for ``(N, D)`` scaled rows."""
     state = jax.tree.map(lambda leaf: leaf[row], states)
     return structure.bind(state.hyper).predictor(state, x)

@@ -23,7 +23,7 @@ from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
 from fsjax.engine.programs import ONCE, program, run
 from fsjax.engine.rows import Arrays, DeviceRows, Rows, as_batch, batch_indices, whole_table
 from fsjax.method import Batch, Method, Spec, TrainState
-from fsjax.registry import Fixed, Structure
+from fsjax.registry import Fixed, MethodStructure
 from fsjax.tables.stored_rows import StoredRows
 
 #: The largest number of table entries in one transfer to the device, unless a batch has more.
@@ -81,7 +81,7 @@ class StreamedEpochs:
 
     def __init__(
         self,
-        structure: Structure | Fixed,
+        structure: MethodStructure | Fixed,
         spec: Spec,
         arrays: Arrays[StoredPart],
         states: TrainState,
@@ -224,7 +224,7 @@ class StreamedEpochs:
 
 
 def predict_streamed(
-    structure: Structure | Fixed, states: TrainState, x: StoredRows
+    structure: MethodStructure | Fixed, states: TrainState, x: StoredRows
 ) -> np.ndarray | dict[str, np.ndarray]:
     """Outputs ``(S, N, C)`` for rows on disk.
 
@@ -266,7 +266,7 @@ def _joined(states: list[TrainState]) -> TrainState:
 
 
 def _of_seed(
-    part: Callable[..., Any], structure: Structure | Fixed, states: TrainState, *args: Any
+    part: Callable[..., Any], structure: MethodStructure | Fixed, states: TrainState, *args: Any
 ) -> Any:
     """Runs a part of an epoch on states ``(1, ...)``; nothing else has this leading axis."""
     state = jax.tree.map(lambda leaf: leaf[0], states)
@@ -283,7 +283,7 @@ def _stacked(state: TrainState) -> TrainState:
 
 
 def _recorded(
-    structure: Structure | Fixed, arrays: Arrays[StoredPart], states: TrainState
+    structure: MethodStructure | Fixed, arrays: Arrays[StoredPart], states: TrainState
 ) -> dict[str, Any]:
     """The shapes of the values that an epoch records, without reading any rows."""
 

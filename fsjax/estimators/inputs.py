@@ -16,7 +16,7 @@ from fsjax.tables.scaling import KINDS
 from fsjax.tables.user_arrays import plain_columns
 
 #: Rows ``(N, D)`` of a table: an array, or CSR if the method takes sparse tables.
-Rows: TypeAlias = np.ndarray | csr_array
+InputRows: TypeAlias = np.ndarray | csr_array
 
 #: Larger seeds do not fit into PRNG keys.
 SEED_LIMIT = 2**31
@@ -68,7 +68,7 @@ def _holds_numbers(column: pd.Series) -> bool:
     return column.dtype.kind not in "mM"
 
 
-def check_finite(X: Rows, estimator: BaseEstimator, where: str = "X") -> None:
+def check_finite(X: InputRows, estimator: BaseEstimator, where: str = "X") -> None:
     """DataError for missing and infinite values in ``(N, D)``, with the names of the columns."""
     advice = (
         "put an imputer before it: make_pipeline(sklearn.impute.SimpleImputer(), "

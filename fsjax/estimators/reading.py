@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 from fsjax.engine import Progress
 from fsjax.errors import ConfigError, DataError, nearest
 from fsjax.estimators import inputs
-from fsjax.estimators.inputs import Rows
+from fsjax.estimators.inputs import InputRows
 from fsjax.registry import Registration, about_of
 from fsjax.tables.dataset import CheckedDataset, Dataset
 from fsjax.tables.sparse import as_csr, joined_rows, stays_sparse
@@ -76,7 +76,7 @@ class Reader(BaseEstimator):
 
     def _rows(
         self, X: ArrayLike, y: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> tuple[Rows, np.ndarray | None, np.ndarray | None]:
+    ) -> tuple[InputRows, np.ndarray | None, np.ndarray | None]:
         """The rows with a weight above 0, their targets as the network predicts them, weights."""
         entry = self._entry
         check_row_order(X, y=y, sample_weight=sample_weight)
@@ -102,7 +102,7 @@ class Reader(BaseEstimator):
             return self._numbered(self.classes_[targets], f" {where}")
         return self._entry.check(targets, None, f"y {where}")[0]
 
-    def _validate(self, X: ArrayLike, y: ArrayLike | None) -> tuple[Rows, np.ndarray | None]:
+    def _validate(self, X: ArrayLike, y: ArrayLike | None) -> tuple[InputRows, np.ndarray | None]:
         """X as rows, y as an array; for classes, y as their numbers."""
         self._check_task()
         inputs.check_frame(X)
@@ -173,7 +173,7 @@ class Reader(BaseEstimator):
         return ((y - mean) / deviation).astype(np.float32)
 
     def _weights(
-        self, X: Rows, y: np.ndarray | None, sample_weight: ArrayLike | None
+        self, X: InputRows, y: np.ndarray | None, sample_weight: ArrayLike | None
     ) -> np.ndarray | None:
         weight = None
         if sample_weight is not None:
@@ -189,7 +189,7 @@ class Reader(BaseEstimator):
         return by_class if weight is None else weight * by_class
 
     def _data(
-        self, X: Rows, y: np.ndarray | None, weight: np.ndarray | None, seed: int
+        self, X: InputRows, y: np.ndarray | None, weight: np.ndarray | None, seed: int
     ) -> tuple[Dataset, Split, np.ndarray | None]:
         """The table, training and validation rows, and the weights of all rows."""
         rows = X.shape[0]
@@ -206,8 +206,8 @@ class Reader(BaseEstimator):
         return dataset, Split(train, valid, np.zeros(0, np.int32)), weight
 
     def _with_validation_data(
-        self, X: Rows, y: np.ndarray | None, weight: np.ndarray | None
-    ) -> tuple[Rows, np.ndarray | None, np.ndarray | None]:
+        self, X: InputRows, y: np.ndarray | None, weight: np.ndarray | None
+    ) -> tuple[InputRows, np.ndarray | None, np.ndarray | None]:
         validation_data = self.validation_data
         if not isinstance(validation_data, tuple | list) or len(validation_data) != 2:
             raise ConfigError(

@@ -114,7 +114,7 @@ class CoxRegression(BaseEstimator):
         return survival_score(read_survival(y)[0], self.predict(X), sample_weight)
 
 
-class _Table(NamedTuple):
+class _RiskSets(NamedTuple):
     """Rows sorted from the longest time to the shortest.
 
     Attributes:
@@ -132,7 +132,7 @@ class _Table(NamedTuple):
     share: np.ndarray
 
 
-def _sorted(x: np.ndarray, y: np.ndarray, ties: str) -> _Table:
+def _sorted(x: np.ndarray, y: np.ndarray, ties: str) -> _RiskSets:
     order = np.argsort(-y[:, 0], kind="stable")
     time, x = y[order, 0], x[order]
     event = np.flatnonzero(y[order, 1] > 0)
@@ -142,10 +142,10 @@ def _sorted(x: np.ndarray, y: np.ndarray, ties: str) -> _Table:
     share = (np.arange(len(event)) - first[tie]) / counts[tie]
     if ties == "breslow":
         share = np.zeros(len(event))
-    return _Table(x, np.searchsorted(-time, -time, side="right"), event, tie, share)
+    return _RiskSets(x, np.searchsorted(-time, -time, side="right"), event, tie, share)
 
 
-def partial_likelihood(table: _Table, beta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+def partial_likelihood(table: _RiskSets, beta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """``-l(beta)``, its gradient ``(D,)`` and its Hessian ``(D, D)``."""
     x, at_risk, event, tie, share = table
     linear = x @ beta

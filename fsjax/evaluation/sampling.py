@@ -15,7 +15,7 @@ from fsjax.tables.splits import DEFAULT_SEED, Split
 SAMPLE_ROWS: Final = 20_000
 
 #: Selected columns ``(S, K)`` by the suffix of the metric.
-Selections = Mapping[str, np.ndarray]
+SelectionsByName = Mapping[str, np.ndarray]
 
 
 def sampled_rows(dataset: Dataset, split: Split, sample_rows: int) -> int | None:
@@ -27,7 +27,7 @@ def sampled_rows(dataset: Dataset, split: Split, sample_rows: int) -> int | None
 
 
 def in_memory(
-    dataset: Dataset, splits: Sequence[Split], selections: Selections, sample_rows: int
+    dataset: Dataset, splits: Sequence[Split], selections: SelectionsByName, sample_rows: int
 ) -> tuple[Dataset, list[Split], dict[str, np.ndarray]]:
     """Read a sample of the rows, with only the selected columns, into memory.
 

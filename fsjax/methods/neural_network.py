@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from fsjax.method import About, Method, Selection
-from fsjax.methods.shared.attribution import Score, scored_by
+from fsjax.methods.shared.attribution import ScoreName, scored_by
 from fsjax.methods.shared.network import TRAINING, NetworkOptions, first_state, keep_stats
 from fsjax.registry import register
 from fsjax.tasks import SUPERVISED
@@ -24,7 +24,7 @@ from fsjax.tasks import SUPERVISED
     options=NetworkOptions(),
     **TRAINING,
 )
-def neural_network(*, rank_by: Score = "strength", **options: Any) -> Method:
+def neural_network(*, rank_by: ScoreName = "strength", **options: Any) -> Method:
     """A plain network on all columns, optionally with L1, weight decay or dropout.
 
     Args:

@@ -26,7 +26,7 @@ from fsjax.arguments import (
     known,
 )
 from fsjax.method import Method, Phase, Spec, TrainingRows, TrainState
-from fsjax.methods.shared.attribution import Score
+from fsjax.methods.shared.attribution import ScoreName
 from fsjax.methods.shared.sparse_network import sparse_network
 from fsjax.registry import register
 from fsjax.sparsity import Layer, largest, may_shrink, needs
@@ -76,7 +76,7 @@ def neurofs(
     learning_rate: Positive | Schedule = 0.01,
     momentum: Rate = 0.9,
     l2: Annotated[NonNegative, TERM] = 2e-5,
-    rank_by: Score = "strength",
+    rank_by: ScoreName = "strength",
 ) -> Method:
     """A sparse network that prunes its weakest input neurons and regrows some by their gradient.
 

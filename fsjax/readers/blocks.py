@@ -34,7 +34,7 @@ _LIBSVM_BYTES = 2**21
 _LIBSVM = (".libsvm", ".svm")
 
 
-class Source(NamedTuple):
+class BlockSource(NamedTuple):
     """A table that is read one block of rows at a time.
 
     Attributes:
@@ -57,7 +57,7 @@ class Source(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-def open_source(path: Path, target: TargetColumn) -> Source:
+def open_source(path: Path, target: TargetColumn) -> BlockSource:
     """Open the table at a path.
 
     Raises:
@@ -85,7 +85,7 @@ def parquet_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.parquet"))
 
 
-def _parquet(path: Path, target: TargetColumn) -> Source:
+def _parquet(path: Path, target: TargetColumn) -> BlockSource:
     require("pyarrow", "reading Parquet files")
     from pyarrow import dataset
 
@@ -117,10 +117,10 @@ def _parquet(path: Path, target: TargetColumn) -> Source:
     def join(parts: Sequence[Any]) -> np.ndarray:
         return _plain(pd.concat(parts).to_numpy())
 
-    return Source(str(path), len(names), names, table.count_rows(), blocks, join)
+    return BlockSource(str(path), len(names), names, table.count_rows(), blocks, join)
 
 
-def _text(path: Path, target: TargetColumn, usual_separator: str) -> Source:
+def _text(path: Path, target: TargetColumn, usual_separator: str) -> BlockSource:
     with path.open("rb") as file:
         table = open_text(file, usual_separator)
     chosen = None if target is None else target_column(table.header, target)
@@ -143,7 +143,7 @@ def _text(path: Path, target: TargetColumn, usual_separator: str) -> Source:
         except ValueError:
             return _plain(pd.concat(parts).to_numpy(dtype=object))
 
-    return Source(str(path), len(names), names, None, blocks, join, table.remarks)
+    return BlockSource(str(path), len(names), names, None, blocks, join, table.remarks)
 
 
 def _feature_names(columns: Sequence[str], target: str | None) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ def _feature_names(columns: Sequence[str], target: str | None) -> tuple[str, ...
     return names
 
 
-def _libsvm(path: Path, target: TargetColumn) -> Source:
+def _libsvm(path: Path, target: TargetColumn) -> BlockSource:
     if target is not None:
         raise DataError(f"target={target!r}: the target of a LIBSVM file is its first column")
     size, part = os.path.getsize(path), _LIBSVM_BYTES
@@ -186,7 +186,7 @@ def _libsvm(path: Path, target: TargetColumn) -> Source:
                 rows = slice(start, start + step)
                 yield X[rows].toarray()[:, first:], y[rows]
 
-    return Source(str(path), columns, None, None, blocks, np.concatenate)
+    return BlockSource(str(path), columns, None, None, blocks, np.concatenate)
 
 
 def _plain(y: np.ndarray) -> np.ndarray:

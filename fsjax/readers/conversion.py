@@ -13,7 +13,7 @@ import numpy as np
 from tqdm import tqdm
 
 from fsjax.errors import ConfigError, DataError, check_flag
-from fsjax.readers.blocks import Source, TargetColumn, open_source, parquet_files
+from fsjax.readers.blocks import BlockSource, TargetColumn, open_source, parquet_files
 from fsjax.readers.file_type import reader_errors
 from fsjax.readers.formats import Rounding
 from fsjax.storage.atomic_files import write_text
@@ -139,7 +139,7 @@ def _size(path: Path) -> int | None:
     return path.stat().st_size if path.is_file() else None
 
 
-def _write(table: Source, folder: Path, progress: bool) -> dict[str, Any]:
+def _write(table: BlockSource, folder: Path, progress: bool) -> dict[str, Any]:
     """Write all files but the manifest; returns what the manifest says of them."""
     dtypes: tuple[np.dtype, ...] = (np.dtype(np.float32), np.dtype(np.float64))
     for dtype in dtypes:
@@ -165,7 +165,7 @@ def _write(table: Source, folder: Path, progress: bool) -> dict[str, Any]:
 
 
 def _write_rows(
-    table: Source, path: Path, dtype: np.dtype, progress: bool
+    table: BlockSource, path: Path, dtype: np.dtype, progress: bool
 ) -> tuple[int, np.ndarray | None, bool, bool]:
     """Write X; returns the number of rows, y, and whether X is finite and loses by float32."""
     rows, targets, finite, rounding = 0, [], True, Rounding()
@@ -192,7 +192,7 @@ def _write_rows(
     return rows, table.join(targets) if targets else None, finite, rounding.noticeable
 
 
-def _guarded(table: Source) -> Iterator[tuple[np.ndarray, Any]]:
+def _guarded(table: BlockSource) -> Iterator[tuple[np.ndarray, Any]]:
     """The blocks of a source; errors of its reader become a DataError."""
     with reader_errors(table.where, "cannot be converted"):
         yield from table.blocks()

@@ -20,7 +20,7 @@ from fsjax.errors import DataError
 from fsjax.extras import require
 from fsjax.readers.matlab import read_arrays
 from fsjax.readers.unlzw import unlzw
-from fsjax.storage.npz import Arrays
+from fsjax.storage.npz import NamedArrays
 from fsjax.tables.checks import one_value
 from fsjax.tables.sparse import as_csr, canonical, dense
 
@@ -116,7 +116,7 @@ def read_npz(
     """
     if files[0].startswith(np.lib.format.MAGIC_PREFIX):
         raise DataError("it holds a single array; save with np.savez(path, X=..., y=...)")
-    archive = Arrays(files[0], max_bytes)
+    archive = NamedArrays(files[0], max_bytes)
     if {"format", "shape", "data"} <= set(archive):
         return _saved_sparse(archive, target, max_bytes)
     if {"x_train", "x_test"} <= set(archive):

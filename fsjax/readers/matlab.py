@@ -35,12 +35,12 @@ _DAMAGED: Final = "it is damaged: {}; save or download it again"
 _ADVICE: Final = "it may be damaged or hostile; give a larger max_bytes if you trust it"
 
 #: An array as SciPy reads it.
-Array: TypeAlias = np.ndarray | scipy.sparse.csc_array
+MatlabArray: TypeAlias = np.ndarray | scipy.sparse.csc_array
 
 
 def read_arrays(
     data: bytes, wanted: Sequence[str], max_bytes: int | None = None
-) -> dict[str, Array | None]:
+) -> dict[str, MatlabArray | None]:
     """Read arrays by name, in the order of the file; arrays that are not wanted are ``None``.
 
     Cells become text ``(N,)``; empty cells become empty text. The indices of sparse matrices are
@@ -91,7 +91,7 @@ def _names(data: bytes, folder: str, wanted: Sequence[str], max_bytes: int | Non
     raise DataError(_DAMAGED.format(f"SciPy's reader crashed (exit code {done.returncode})"))
 
 
-def _load(path: Path) -> Array:
+def _load(path: Path) -> MatlabArray:
     return (
         scipy.sparse.load_npz(path) if path.suffix == ".npz" else np.load(path, allow_pickle=False)
     )

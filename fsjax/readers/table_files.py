@@ -35,11 +35,11 @@ RULES = ("mean", "median")
 #: The least bytes that a column of a frame takes, even a sparse one.
 _OF_A_COLUMN = 2000
 
-Target = str | int | Sequence[str | int] | None
+TargetNames = str | int | Sequence[str | int] | None
 """One column, or several, by name or number."""
 
 
-class Options(NamedTuple):
+class ReadOptions(NamedTuple):
     """The memory limit, and the form of a text table where it is not detected."""
 
     max_bytes: int | None = None
@@ -69,11 +69,11 @@ class LoadedFrame(NamedTuple):
 _Frame = tuple[pd.DataFrame, tuple[str, ...], tuple[str, ...]] | None
 
 
-def _no_arrays(data: bytes, target: Target, max_bytes: int | None) -> FileTable:
+def _no_arrays(data: bytes, target: TargetNames, max_bytes: int | None) -> FileTable:
     raise DataError("it holds no arrays")
 
 
-class _Kind(NamedTuple):
+class _FileKind(NamedTuple):
     """How files with a suffix are read.
 
     Attributes:
@@ -85,14 +85,14 @@ class _Kind(NamedTuple):
 
     title: str
     looks: tuple[str, ...]
-    read: Callable[[bytes, Target, int | None], FileTable] = _no_arrays
-    frame: Callable[[bytes, Options], _Frame] = lambda data, options: None
+    read: Callable[[bytes, TargetNames, int | None], FileTable] = _no_arrays
+    frame: Callable[[bytes, ReadOptions], _Frame] = lambda data, options: None
 
 
 def load_table(
     name: str,
     folders: Sequence[Path] = (),
-    target: Target = None,
+    target: TargetNames = None,
     impute: str | None = None,
     dense: bool = False,
     max_bytes: int | None = None,
@@ -165,7 +165,7 @@ def load_table(
 
 def load_frame(
     name: str,
-    target: Target = None,
+    target: TargetNames = None,
     max_bytes: int | None = None,
     separator: str | None = None,
     decimal: str | None = None,
@@ -210,7 +210,7 @@ def load_frame(
 
 
 def _frame_of_arrays(
-    path: Path, kind: _Kind, data: bytes, target: Target, max_bytes: int | None
+    path: Path, kind: _FileKind, data: bytes, target: TargetNames, max_bytes: int | None
 ) -> LoadedFrame:
     with _errors_of(path, kind):
         table = kind.read(data, target, max_bytes)
@@ -228,7 +228,7 @@ def _options(
     separator: str | None,
     decimal: str | None,
     skip_rows: int,
-) -> Options:
+) -> ReadOptions:
     """The options for a file; ConfigError for options that its type does not have."""
     if isinstance(skip_rows, bool) or not isinstance(skip_rows, int) or skip_rows < 0:
         raise ConfigError(f"skip_rows={skip_rows!r}; give a number of lines, from 0")
@@ -239,11 +239,11 @@ def _options(
                 f"{option}={value!r} is for .csv, .tsv and .txt files, not for {path.name}; leave "
                 "it out"
             )
-    return Options(max_bytes, check_separator(separator), check_decimal(decimal), skip_rows)
+    return ReadOptions(max_bytes, check_separator(separator), check_decimal(decimal), skip_rows)
 
 
 def _read(
-    kind: _Kind, data: bytes, target: Target, options: Options
+    kind: _FileKind, data: bytes, target: TargetNames, options: ReadOptions
 ) -> tuple[FileTable, tuple[str, ...]]:
     """The table of a file, and remarks on how it was read."""
     table = kind.frame(data, options)
@@ -253,7 +253,7 @@ def _read(
     return _from_frame(frame, target), remarks + warnings
 
 
-def _contents(path: Path, max_bytes: int | None) -> tuple[_Kind, bytes]:
+def _contents(path: Path, max_bytes: int | None) -> tuple[_FileKind, bytes]:
     """The kind of a file by its suffix, and its bytes, which are checked to be of that kind."""
     kind = KINDS.get(path.suffix.lower())
     if kind is None:
@@ -277,12 +277,12 @@ def _contents(path: Path, max_bytes: int | None) -> tuple[_Kind, bytes]:
     return kind, data
 
 
-def _errors_of(path: Path, kind: _Kind) -> AbstractContextManager[None]:
+def _errors_of(path: Path, kind: _FileKind) -> AbstractContextManager[None]:
     """Turns errors of the reader into DataErrors that name the file."""
     return reader_errors(path, f"cannot be read as {kind.title}")
 
 
-def _text_frame(usual: str | None, data: bytes, options: Options) -> _Frame:
+def _text_frame(usual: str | None, data: bytes, options: ReadOptions) -> _Frame:
     """A text table; ``usual`` is the separator that its suffix implies."""
     if usual is None and options.separator is None and _is_libsvm(data):
         return None
@@ -295,13 +295,13 @@ def _text_frame(usual: str | None, data: bytes, options: Options) -> _Frame:
     return frame, table.remarks + remarks, table.dialect.warnings
 
 
-def _excel_frame(data: bytes, options: Options) -> _Frame:
+def _excel_frame(data: bytes, options: ReadOptions) -> _Frame:
     frame, remarks = excel_frame(data, options.max_bytes)
     frame, more = without_stray_rows(frame)
     return frame, remarks + more, ()
 
 
-def _read_libsvm(data: bytes, target: Target, max_bytes: int | None) -> FileTable:
+def _read_libsvm(data: bytes, target: TargetNames, max_bytes: int | None) -> FileTable:
     if target is not None:
         raise DataError(f"target={target!r}: the target of a LIBSVM file is its first column")
     X, y = load_svmlight_file(io.BytesIO(data), dtype=np.float32)
@@ -309,7 +309,7 @@ def _read_libsvm(data: bytes, target: Target, max_bytes: int | None) -> FileTabl
 
 
 def _read_arrays(
-    read: Callable[..., FileTable], data: bytes, target: Target, max_bytes: int | None
+    read: Callable[..., FileTable], data: bytes, target: TargetNames, max_bytes: int | None
 ) -> FileTable:
     """Read a file of named arrays; several targets are joined as columns."""
     targets = [None] if target is None else target_names((), target)
@@ -326,37 +326,37 @@ def _is_libsvm(data: bytes) -> bool:
 
 
 _TEXT = ("text",)
-KINDS: dict[str, _Kind] = {
-    ".csv": _Kind("a CSV table", _TEXT, frame=partial(_text_frame, USUAL_SEPARATOR[".csv"])),
-    ".tsv": _Kind(
+KINDS: dict[str, _FileKind] = {
+    ".csv": _FileKind("a CSV table", _TEXT, frame=partial(_text_frame, USUAL_SEPARATOR[".csv"])),
+    ".tsv": _FileKind(
         "a table separated by tabs", _TEXT, frame=partial(_text_frame, USUAL_SEPARATOR[".tsv"])
     ),
-    ".txt": _Kind("a text table", _TEXT, _read_libsvm, partial(_text_frame, None)),
-    ".xlsx": _Kind(
+    ".txt": _FileKind("a text table", _TEXT, _read_libsvm, partial(_text_frame, None)),
+    ".xlsx": _FileKind(
         "an Excel workbook",
         ("a zip archive",),
         frame=_excel_frame,
     ),
-    ".parquet": _Kind(
+    ".parquet": _FileKind(
         "a Parquet file",
         ("a Parquet file",),
         frame=lambda data, options: (parquet_frame(data, options.max_bytes), (), ()),
     ),
-    ".npz": _Kind(
+    ".npz": _FileKind(
         "a NumPy archive (np.savez)", ("a zip archive",), partial(_read_arrays, read_npz)
     ),
-    ".mat": _Kind(
+    ".mat": _FileKind(
         "a MATLAB file of version 7 or older (save with -v7)",
         ("a MATLAB file", "of an unknown kind"),
         partial(_read_arrays, read_mat),
     ),
-    ".libsvm": _Kind("a LIBSVM file", _TEXT, _read_libsvm),
-    ".svm": _Kind("a LIBSVM file", _TEXT, _read_libsvm),
+    ".libsvm": _FileKind("a LIBSVM file", _TEXT, _read_libsvm),
+    ".svm": _FileKind("a LIBSVM file", _TEXT, _read_libsvm),
 }
 """The kinds of files by suffix."""
 
 
-def _from_frame(frame: pd.DataFrame, target: Target) -> FileTable:
+def _from_frame(frame: pd.DataFrame, target: TargetNames) -> FileTable:
     if len(frame) == 0:
         raise DataError("it is empty: there are column names but no rows")
     y = None

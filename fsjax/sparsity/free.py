@@ -36,7 +36,7 @@ class Taken(NamedTuple):
     among: Array
 
 
-class Found(NamedTuple):
+class FreePairs(NamedTuple):
     """Free positions: ascending keys ``(m,)``, and bool ``(m,)``, which of them were chosen."""
 
     keys: Keys
@@ -45,7 +45,7 @@ class Found(NamedTuple):
 
 def random_free(
     key: Array, taken: Sequence[Taken], wanted: Array, most: int, shape: tuple[int, int]
-) -> Found:
+) -> FreePairs:
     """Draws ``wanted`` free positions; all subsets are equally likely.
 
     Args:
@@ -63,7 +63,7 @@ def random_free(
 
 def _as_masks(
     key: Array, taken: Sequence[Taken], wanted: Array, most: int, shape: tuple[int, int]
-) -> Found:
+) -> FreePairs:
     free = jnp.ones(math.prod(shape), bool)
     for part in taken:
         free = free.at[jnp.where(part.among, part.keys[0], LAST)].set(False, mode="drop")
@@ -72,7 +72,7 @@ def _as_masks(
 
 def by_rejection(
     key: Array, taken: Sequence[Taken], wanted: Array, most: int, shape: tuple[int, int]
-) -> Found:
+) -> FreePairs:
     """:func:`random_free` for layers of any size, by rejection sampling.
 
     More positions are drawn than wanted. Taken positions and duplicates are rejected, and a random
@@ -96,7 +96,7 @@ def by_rejection(
         free = (drawn[0] < LAST) & ~places.same(before, drawn)
         for block in taken:
             free &= ~places.marked(*block, places.find(block.keys, drawn), drawn)
-        return key, Found(drawn, free)
+        return key, FreePairs(drawn, free)
 
     def too_few(carry: tuple) -> Array:
         return jnp.sum(carry[1].chosen, dtype=jnp.int32) < wanted
@@ -104,7 +104,7 @@ def by_rejection(
     key, key_surplus = jax.random.split(key)
     nothing = jnp.full(length, LAST)
     parts = len(places.keys_of(nothing, nothing, shape))
-    start = Found((nothing,) * parts, jnp.zeros(length, bool))
+    start = FreePairs((nothing,) * parts, jnp.zeros(length, bool))
     accepted = jax.lax.while_loop(too_few, draw, (key, start))[1]
     surplus = jnp.sum(accepted.chosen, dtype=jnp.int32) - wanted
     return accepted._replace(
@@ -112,7 +112,7 @@ def by_rejection(
     )
 
 
-def _best_in_matrix(scores: Array, taken: Taken, wanted: Array, most: int) -> Found:
+def _best_in_matrix(scores: Array, taken: Taken, wanted: Array, most: int) -> FreePairs:
     """:func:`best_free` for the scores ``(I, O)`` of all pairs of neurons."""
     rows, columns = places.rows_and_columns(taken.keys, (scores.shape[0], scores.shape[1]))
     free = jnp.ones(scores.shape, bool)
@@ -121,10 +121,10 @@ def _best_in_matrix(scores: Array, taken: Taken, wanted: Array, most: int) -> Fo
     return _of_mask(largest(scores, wanted, free), wanted, most)
 
 
-def _of_mask(mask: Array, number: Array, most: int) -> Found:
+def _of_mask(mask: Array, number: Array, most: int) -> FreePairs:
     """The ``number`` true entries of a mask, as keys."""
     chosen = jnp.arange(most) < number
-    return Found(places.where(chosen, (positions_of(mask, most),)), chosen)
+    return FreePairs(places.where(chosen, (positions_of(mask, most),)), chosen)
 
 
 def _capped_cumsum(counts: Array, most: int) -> Array:
@@ -150,7 +150,7 @@ def best_free(
     most: int,
     shape: tuple[int, int],
     block: int = BLOCK,
-) -> Found:
+) -> FreePairs:
     """The ``wanted`` free positions with the largest scores; ties as in :func:`largest`.
 
     If the scores of all pairs of neurons fit into a block, they are computed once and marked as in
@@ -224,4 +224,4 @@ def best_free(
     carry = (jnp.zeros((), jnp.int32), left, start)
     best = jax.lax.fori_loop(0, blocks, collect, carry)[2]
     chosen = jnp.arange(most) < wanted
-    return Found(places.where(chosen, best), chosen)
+    return FreePairs(places.where(chosen, best), chosen)

@@ -17,7 +17,7 @@ from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
 from fsjax.sparsity import places
 from fsjax.sparsity.connections import Connections, connected, dense
-from fsjax.sparsity.free import DRAWN_AS_MASKS, Found, Taken, best_free, random_free
+from fsjax.sparsity.free import DRAWN_AS_MASKS, FreePairs, Taken, best_free, random_free
 from fsjax.sparsity.places import Keys
 from fsjax.sparsity.topology import (
     DropRule,
@@ -30,7 +30,7 @@ from fsjax.sparsity.topology import (
 )
 
 #: Function from int32 numbers of input neurons ``(b,)`` to the scores ``(b, O)`` of a rule.
-Scores = Callable[[Array], Array]
+RowScores = Callable[[Array], Array]
 
 
 class Change(NamedTuple):
@@ -80,7 +80,7 @@ def rewire_connections(
     grow: GrowRule,
     fraction: Array | float,
     key: Array,
-    scores: Mapping[str, Scores] | None = None,
+    scores: Mapping[str, RowScores] | None = None,
 ) -> Change:
     """Drops a fraction of the connections of a layer and grows as many.
 
@@ -117,9 +117,9 @@ def grows_connections(grow: GrowRule | None) -> bool:
 
 
 def _grown(
-    grow: GrowRule, old: _Old, key: Array, layer: Layer, scores: Mapping[str, Scores]
-) -> Found:
-    def by(rule: GrowRule) -> Callable[[Array], Found]:
+    grow: GrowRule, old: _Old, key: Array, layer: Layer, scores: Mapping[str, RowScores]
+) -> FreePairs:
+    def by(rule: GrowRule) -> Callable[[Array], FreePairs]:
         ranked = next((scores[field] for field in needs_of(rule) if field in scores), _unranked)
         return lambda key: GROW[rule](old, key, ranked)
 
@@ -133,20 +133,20 @@ def _unranked(rows: Array) -> Array:
     raise TypeError("scores are missing for a rule that ranks connections")
 
 
-def _random(old: _Old, key: Array, scores: Scores) -> Found:
+def _random(old: _Old, key: Array, scores: RowScores) -> FreePairs:
     drawn = random_free(key, (old.kept,), old.wanted, old.most, old.shape)
     return _filled(drawn, old.most)
 
 
-def _best(old: _Old, key: Array, scores: Scores) -> Found:
+def _best(old: _Old, key: Array, scores: RowScores) -> FreePairs:
     return best_free(scores, old.kept, old.wanted, old.most, old.shape)
 
 
-def _largest(old: _Old, key: Array, scores: Scores) -> Found:
+def _largest(old: _Old, key: Array, scores: RowScores) -> FreePairs:
     return _best(old, key, lambda rows: jnp.abs(scores(rows)))
 
 
-def _best_or_random(old: _Old, key: Array, scores: Scores) -> Found:
+def _best_or_random(old: _Old, key: Array, scores: RowScores) -> FreePairs:
     picks = _best(old, key, scores)
     back = places.marked(old.keys, old.dropped, places.find(old.keys, picks.keys), picks.keys)
     picks = picks._replace(chosen=picks.chosen & ~back)
@@ -155,12 +155,12 @@ def _best_or_random(old: _Old, key: Array, scores: Scores) -> Found:
     return _both(picks, random_free(key, taken, left, old.most, old.shape), old.most)
 
 
-def _worst_or_random(old: _Old, key: Array, scores: Scores) -> Found:
+def _worst_or_random(old: _Old, key: Array, scores: RowScores) -> FreePairs:
     return _best_or_random(old, key, lambda rows: -scores(rows))
 
 
 #: Implementations of grow rules for lists of connections, by the rule for masks.
-GROW: dict[GrowRule, Callable[[_Old, Array, Scores], Found]] = {
+GROW: dict[GrowRule, Callable[[_Old, Array, RowScores], FreePairs]] = {
     grow_rules.random: _random,
     grow_rules.gradient: _largest,
     grow_rules.similar: _best,
@@ -169,7 +169,7 @@ GROW: dict[GrowRule, Callable[[_Old, Array, Scores], Found]] = {
 }
 
 
-def _first(picks: Found, count: int) -> Keys:
+def _first(picks: FreePairs, count: int) -> Keys:
     """The chosen keys ``(count,)`` in order, padded with ``LAST``."""
     slots = jnp.cumsum(picks.chosen, dtype=jnp.int32) - 1
     slots = jnp.where(picks.chosen, slots, count)
@@ -177,19 +177,19 @@ def _first(picks: Found, count: int) -> Keys:
     return tuple(empty.at[slots].set(key, mode="drop") for key in picks.keys)
 
 
-def _filled(picks: Found, count: int) -> Found:
+def _filled(picks: FreePairs, count: int) -> FreePairs:
     number = jnp.sum(picks.chosen, dtype=jnp.int32)
-    return Found(_first(picks, count), jnp.arange(count) < number)
+    return FreePairs(_first(picks, count), jnp.arange(count) < number)
 
 
-def _both(first: Found, second: Found, count: int) -> Found:
+def _both(first: FreePairs, second: FreePairs, count: int) -> FreePairs:
     parts = (places.where(picks.chosen, picks.keys) for picks in (first, second))
     keys = places.ordered(tuple(jnp.concatenate(pair) for pair in zip(*parts, strict=True)))
     number = jnp.sum(first.chosen, dtype=jnp.int32) + jnp.sum(second.chosen, dtype=jnp.int32)
-    return Found(tuple(key[:count] for key in keys), jnp.arange(count) < number)
+    return FreePairs(tuple(key[:count] for key in keys), jnp.arange(count) < number)
 
 
-def _merged(connections: Connections, old: _Old, new: Found) -> Change:
+def _merged(connections: Connections, old: _Old, new: FreePairs) -> Change:
     """Merges kept and grown connections in order; positions are computed without sorting."""
     number = old.most
     positions = places.find(old.keys, new.keys)

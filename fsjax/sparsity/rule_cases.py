@@ -22,7 +22,7 @@ from fsjax.sparsity.topology import (
     shrinks,
 )
 
-Kind = Literal["drop", "grow"]
+RuleKind = Literal["drop", "grow"]
 
 #: Fields of a layer by name; the others are ``None``.
 Fields = dict[str, Any]
@@ -46,7 +46,7 @@ class Subject:
     """
 
     rule: DropRule | GrowRule
-    kind: Kind
+    kind: RuleKind
     shape: tuple[int, ...]
     importance: tuple[int, ...]
     state: Any

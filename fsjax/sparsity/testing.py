@@ -22,7 +22,7 @@ from fsjax.sparsity.rule_cases import (
     FRACTIONS,
     Cases,
     Fields,
-    Kind,
+    RuleKind,
     Subject,
     cases_of,
     random_fields,
@@ -40,7 +40,7 @@ from fsjax.sparsity.topology import (
 )
 
 #: The kind of a rule, by the name of its second parameter.
-KIND_OF: dict[str, Kind] = {"fraction": "drop", "dropped": "grow"}
+KIND_OF: dict[str, RuleKind] = {"fraction": "drop", "dropped": "grow"}
 
 
 #: Fewest pairs of neurons in a test layer. In smaller ones a wrong count could pass unnoticed.
@@ -58,7 +58,7 @@ RTOL = 1e-4
 
 def check_rule(
     rule: DropRule | GrowRule,
-    kind: Kind | None = None,
+    kind: RuleKind | None = None,
     *,
     shape: Sequence[int] = (6, 5),
     importance: Literal["inputs", "outputs"] = "inputs",
@@ -118,7 +118,7 @@ def check_rule(
 
 def _subject(
     rule: DropRule | GrowRule,
-    kind: Kind | None,
+    kind: RuleKind | None,
     shape: Sequence[int],
     importance: Literal["inputs", "outputs"],
     state: Any,

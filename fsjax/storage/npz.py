@@ -117,7 +117,7 @@ def read(
     if not zipfile.is_zipfile(BytesIO(data)):
         raise DataError(f"{path} is incomplete: its end is missing; copy or save it again")
     try:
-        stored = Arrays(data, max_bytes)
+        stored = NamedArrays(data, max_bytes)
     except DataError as error:
         raise DataError(f"{path} is damaged: {error}") from error
     return _header(path, stored), stored
@@ -153,7 +153,7 @@ def _header(path: str | Path, stored: Mapping[str, np.ndarray]) -> dict[str, Any
     return header
 
 
-class Arrays(Mapping[str, np.ndarray]):
+class NamedArrays(Mapping[str, np.ndarray]):
     """The arrays of an ``.npz`` file by name, each read when it is accessed.
 
     NumPy's own reader does not verify checksums if the header of an array gives too small a shape,

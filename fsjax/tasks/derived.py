@@ -16,15 +16,15 @@ from fsjax.tasks.table import TABLE, TASKS
 from fsjax.tasks.task import Task
 
 Array = jax.Array
-Loss = Callable[[Array, Array, Array], Array]
-Metrics = Callable[[Array, Array, Array], dict[str, Array]]
+TaskLoss = Callable[[Array, Array, Array], Array]
+TaskMetrics = Callable[[Array, Array, Array], dict[str, Array]]
 
 #: Fields that the registration fills in.
 _FILLED: Final = ("name", "like", "source")
 
 
 def like(
-    task: str, *, loss: Loss | None = None, metrics: Metrics | None = None, **changes: Any
+    task: str, *, loss: TaskLoss | None = None, metrics: TaskMetrics | None = None, **changes: Any
 ) -> Task:
     """A task that resembles a built-in one, and that all methods for the built-in one accept.
 
@@ -80,7 +80,7 @@ def _no_metrics(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
 
 
 def _test_metrics(
-    loss: Loss, metrics: Metrics, outputs: np.ndarray, y: np.ndarray
+    loss: TaskLoss, metrics: TaskMetrics, outputs: np.ndarray, y: np.ndarray
 ) -> dict[str, float]:
     """The loss and the metrics of rows with equal weights, computed as in the engine."""
     rows = jnp.asarray(outputs, jnp.float32), jnp.asarray(y), jnp.ones(len(outputs))
@@ -93,7 +93,7 @@ def _means(rows: Mapping[str, np.ndarray]) -> dict[str, float]:
 
 
 def _minus_loss(
-    loss: Loss, y: np.ndarray, predictions: np.ndarray, sample_weight: np.ndarray | None = None
+    loss: TaskLoss, y: np.ndarray, predictions: np.ndarray, sample_weight: np.ndarray | None = None
 ) -> float:
     """Minus the loss of predictions ``(N,)`` or ``(N, C)``."""
     parts = (np.reshape(part, (len(y), -1)) for part in (predictions, y))

@@ -24,10 +24,10 @@ from fsjax.arguments import Kind, checked_arguments, imported, kinds_of
 from fsjax.errors import ConfigError, nearest
 from fsjax.tasks.checks import check_made
 from fsjax.tasks.table import TABLE, TASKS
-from fsjax.tasks.task import Source, Task
+from fsjax.tasks.task import Task, TaskSource
 
 
-class Builder(Protocol):
+class TaskBuilder(Protocol):
     """A registered function that returns a task."""
 
     __name__: str
@@ -41,7 +41,7 @@ class Builder(Protocol):
 
 
 #: The registered functions by name; packages add theirs by the entry points of :data:`GROUP`.
-BUILDERS: dict[str, Builder] = {}
+BUILDERS: dict[str, TaskBuilder] = {}
 
 #: The group of entry points ``name = package.module:function`` of registered tasks.
 GROUP: Final = "fsjax.tasks"
@@ -72,7 +72,7 @@ class TaskRegistration:
         return f"{self.build.__module__}:{self.build.__qualname__}"
 
 
-def register(build: Callable[..., Task]) -> Builder:
+def register(build: Callable[..., Task]) -> TaskBuilder:
     """Register a function that returns a task; a decorator.
 
     The annotations of its parameters give types and ranges (:mod:`fsjax.arguments`): numbers, text,
@@ -101,7 +101,7 @@ def register(build: Callable[..., Task]) -> Builder:
         TABLE[task.name] = task
         return task
 
-    registered = cast(Builder, builder)
+    registered = cast(TaskBuilder, builder)
     registered.registration = registration
     BUILDERS[registration.name] = registered
     return registered
@@ -190,13 +190,13 @@ def watched(name: str) -> Iterator[tuple[str, list[str]]]:
 
 
 @functools.lru_cache(maxsize=512)
-def _built(builder: Builder, settings: tuple[tuple[str, Any], ...]) -> Task:
+def _built(builder: TaskBuilder, settings: tuple[tuple[str, Any], ...]) -> Task:
     registration = builder.registration
     task = registration.build(**dict(settings))
     check_made(registration.name, task)
     arguments = ", ".join(f"{name}={value!r}" for name, value in settings)
     name = f"{registration.name}({arguments})" if settings else registration.name
-    source = Source(builder, registration.build, settings)
+    source = TaskSource(builder, registration.build, settings)
     return dataclasses.replace(task, name=name, source=source)
 
 
@@ -232,7 +232,7 @@ def _check_name(registration: TaskRegistration) -> None:
         raise ConfigError(f"the task name {name!r} is taken by {origin}; choose another one")
 
 
-def _builder(name: str) -> Builder:
+def _builder(name: str) -> TaskBuilder:
     """The registered function of this name, or ``module:function``."""
     if ":" in name:
         builder = imported("task", name)
@@ -240,7 +240,7 @@ def _builder(name: str) -> Builder:
             raise ConfigError(
                 f"task {name!r} is not registered; decorate it with @fsjax.tasks.register"
             )
-        return cast(Builder, builder)
+        return cast(TaskBuilder, builder)
     if name not in BUILDERS:
         _load_entry_points()
     if name not in BUILDERS:

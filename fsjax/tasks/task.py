@@ -15,7 +15,7 @@ from fsjax.tasks import targets
 Array = jax.Array
 
 
-class Source(NamedTuple):
+class TaskSource(NamedTuple):
     """How a registered task was created.
 
     Attributes:
@@ -118,7 +118,7 @@ class Task:
     dtype: type = np.float32
     name: str = ""
     like: str = ""
-    source: Source | None = None
+    source: TaskSource | None = None
 
     def __repr__(self) -> str:
         return self.name or f"Task(like={self.like!r})"

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from fsjax.auto.column_table import columns_section
-from fsjax.auto.effects import Curve
+from fsjax.auto.effects import DependenceCurve
 from fsjax.auto.notes import Note
 from fsjax.auto.pictures import plot_decoys
 from fsjax.auto.report import MAX_CLASSES, confusion_table, likeness_heatmap, page
@@ -65,7 +65,7 @@ def selection(selected: int = 30, columns: int = 200, **changes) -> Selection:
 
 def with_everything(**changes) -> Selection:
     plain = selection()
-    curve = Curve(np.array([1.0, 2.0, 3.0]), np.array([0.2, 0.3, 0.9]))
+    curve = DependenceCurve(np.array([1.0, 2.0, 3.0]), np.array([0.2, 0.3, 0.9]))
     effects = pd.DataFrame(
         {
             "column": plain.table["column"],

@@ -9,11 +9,11 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 import fsjax
-from fsjax.auto.precision import Counts, bounds_of, counts_of, few_rows, widened
+from fsjax.auto.precision import RowCounts, bounds_of, counts_of, few_rows, widened
 from fsjax.auto.scoring import METRICS
 
 AUC, ACCURACY, R2 = METRICS["auc"], METRICS["accuracy"], METRICS["r2"]
-RARE = Counts(1274, 8, "of class 'yes'", "row")
+RARE = RowCounts(1274, 8, "of class 'yes'", "row")
 
 
 def test_eight_events_do_not_show_an_auc_of_99():
@@ -26,7 +26,7 @@ def test_eight_events_do_not_show_an_auc_of_99():
     assert few_rows(0.99, AUC, RARE._replace(fewest=1), True).startswith(
         "only 1 of the 1,274 rows is"
     )
-    assert few_rows(0.9, AUC, Counts(1274, 200, "of class 'yes'", "row"), True) is None
+    assert few_rows(0.9, AUC, RowCounts(1274, 200, "of class 'yes'", "row"), True) is None
 
 
 @pytest.mark.parametrize("separation", [0.5, 1.5, 2.5])
@@ -37,16 +37,16 @@ def test_the_interval_of_an_auc_covers_it(separation):
     covered = []
     for _ in range(200):
         score = roc_auc_score(y, rng.normal(size=100) + separation * y)
-        low, high = bounds_of(score, AUC, Counts(100, 20, "with", "row"))
+        low, high = bounds_of(score, AUC, RowCounts(100, 20, "with", "row"))
         covered.append(low <= truth <= high)
     assert 0.92 <= np.mean(covered) <= 1.0
 
 
 def test_the_interval_of_an_accuracy_is_that_of_wilson():
-    low, high = bounds_of(90.0, ACCURACY, Counts(60, 30, "of class a", "row"))
+    low, high = bounds_of(90.0, ACCURACY, RowCounts(60, 30, "of class a", "row"))
     exact = stats.binomtest(54, 60).proportion_ci(method="wilson")
     assert (low, high) == pytest.approx((100 * exact.low, 100 * exact.high))
-    assert widened((90.0, 60.0, 99.0), ACCURACY, Counts(60, 30, "", "row")) == (90.0, 60.0, 99.0)
+    assert widened((90.0, 60.0, 99.0), ACCURACY, RowCounts(60, 30, "", "row")) == (90.0, 60.0, 99.0)
     unknown = (90.0, -np.inf, np.inf)
     assert widened(unknown, ACCURACY, RARE) == unknown
 
@@ -56,10 +56,12 @@ def test_the_interval_of_r2_covers_it():
     covered = []
     for _ in range(200):
         x, noise = rng.normal(size=(2, 40))
-        low, high = bounds_of(np.corrcoef(x, x + noise)[0, 1] ** 2, R2, Counts(40, 40, "", "row"))
+        low, high = bounds_of(
+            np.corrcoef(x, x + noise)[0, 1] ** 2, R2, RowCounts(40, 40, "", "row")
+        )
         covered.append(low <= 0.5 <= high)
     assert np.mean(covered) >= 0.92
-    low, high = bounds_of(-0.2, R2, Counts(40, 40, "", "row"))
+    low, high = bounds_of(-0.2, R2, RowCounts(40, 40, "", "row"))
     assert low == -0.2 < high
 
 
@@ -69,7 +71,7 @@ def problem(y, task, row_groups=None):
 
 def test_what_is_counted():
     y = np.array([0, 0, 0, 1, 2, 2])
-    assert counts_of(problem(y, "classification"), ("a", "b", "c")) == Counts(
+    assert counts_of(problem(y, "classification"), ("a", "b", "c")) == RowCounts(
         6, 1, "of class 'b'", "row"
     )
     groups = np.array([0, 0, 0, 1, 2, 2])
@@ -77,26 +79,26 @@ def test_what_is_counted():
     # Several targets in a group: its rows tell more than one row.
     assert counts_of(problem(y, "classification", groups // 2)).unit == "row"
     survival = np.array([[3.0, 1], [2, 0], [4, 0], [1, 1]])
-    assert counts_of(problem(survival, "survival")) == Counts(4, 2, "with an event", "row")
+    assert counts_of(problem(survival, "survival")) == RowCounts(4, 2, "with an event", "row")
     labels = np.array([[1, 0], [0, 1], [1, 1], [0, 1]])
-    assert counts_of(problem(labels, "multilabel")) == Counts(4, 1, "without label 1", "row")
-    assert counts_of(problem([1.5, 2.0, 7.0], "regression")) == Counts(3, 3, "", "row")
+    assert counts_of(problem(labels, "multilabel")) == RowCounts(4, 1, "without label 1", "row")
+    assert counts_of(problem([1.5, 2.0, 7.0], "regression")) == RowCounts(3, 3, "", "row")
 
 
 @pytest.mark.parametrize(
     ("name", "score", "counts", "better", "parts"),
     [
-        ("accuracy", 80.0, Counts(30, 15, "of class 1", "row"), False,
+        ("accuracy", 80.0, RowCounts(30, 15, "of class 1", "row"), False,
          ["there are only 30 rows", "more than a strong relation", "± 14 points"]),
-        ("accuracy", 80.0, Counts(50, 25, "of class 1", "group"), True,
+        ("accuracy", 80.0, RowCounts(50, 25, "of class 1", "group"), True,
          ["there are only 50 groups", "about 270 groups would be needed for ± 5 points"]),
-        ("accuracy", 95.0, Counts(500, 6, "of class 'x'", "row"), True,
+        ("accuracy", 95.0, RowCounts(500, 6, "of class 'x'", "row"), True,
          ["only 6 of the 500 rows are of class 'x'", "such rows would be needed to know"]),
-        ("concordance_index", 0.7, Counts(300, 12, "with an event", "row"), True,
+        ("concordance_index", 0.7, RowCounts(300, 12, "with an event", "row"), True,
          ["only 12 of the 300 rows are with an event", "such rows"]),
-        ("r2", 0.5, Counts(50, 50, "", "row"), True, ["there are only 50 rows", "± 0.05"]),
-        ("label_accuracy", 90.0, Counts(400, 5, "with label 2", "row"), True, ["with label 2"]),
-        ("r2", -0.1, Counts(20, 20, "", "row"), False, ["more than a strong relation"]),
+        ("r2", 0.5, RowCounts(50, 50, "", "row"), True, ["there are only 50 rows", "± 0.05"]),
+        ("label_accuracy", 90.0, RowCounts(400, 5, "with label 2", "row"), True, ["with label 2"]),
+        ("r2", -0.1, RowCounts(20, 20, "", "row"), False, ["more than a strong relation"]),
     ],
 )  # fmt: skip
 def test_few_rows_are_said(name, score, counts, better, parts):
@@ -107,9 +109,9 @@ def test_few_rows_are_said(name, score, counts, better, parts):
 @pytest.mark.parametrize(
     ("name", "score", "counts"),
     [
-        ("accuracy", 80.0, Counts(300, 100, "of class 1", "row")),
-        ("concordance_index", 0.7, Counts(300, 150, "with an event", "row")),
-        ("r2", 0.5, Counts(1000, 1000, "", "row")),
+        ("accuracy", 80.0, RowCounts(300, 100, "of class 1", "row")),
+        ("concordance_index", 0.7, RowCounts(300, 150, "with an event", "row")),
+        ("r2", 0.5, RowCounts(1000, 1000, "", "row")),
     ],
 )
 def test_enough_rows_are_not_said(name, score, counts):
@@ -130,7 +132,7 @@ def test_a_selection_says_how_few_events_it_is_from():
 @pytest.mark.parametrize("rows", [300, 376, 500])
 def test_a_rare_class_does_not_ask_for_the_precision_that_there_is(rows):
     """The accuracy over all rows is known better than to 5 points; that of a class of 4 is not."""
-    text = few_rows(33.0, ACCURACY, Counts(rows, 4, "of class '10'", "row"), True)
+    text = few_rows(33.0, ACCURACY, RowCounts(rows, 4, "of class '10'", "row"), True)
     assert "too few to say how well these are predicted" in text
     assert (
         "such rows would be needed to know their share of correct predictions to \u00b1 5" in text
@@ -138,7 +140,7 @@ def test_a_rare_class_does_not_ask_for_the_precision_that_there_is(rows):
 
 
 def test_no_more_rows_are_asked_for_where_they_suffice():
-    text = few_rows(1.0, AUC, Counts(1274, 19, "of class 'x'", "row"), True)
+    text = few_rows(1.0, AUC, RowCounts(1274, 19, "of class 'x'", "row"), True)
     assert text.endswith("the AUC is known to \u00b1 0.05 at best")
-    text = few_rows(1.0, AUC, Counts(1274, 15, "of class 'x'", "row"), True)
+    text = few_rows(1.0, AUC, RowCounts(1274, 15, "of class 'x'", "row"), True)
     assert "0.06 at best; about 45 such rows would be needed for \u00b1 0.05" in text

@@ -28,7 +28,7 @@ from fsjax.errors import ConfigError
 from fsjax.method import Method, Spec, TrainState
 from fsjax.methods import METHODS
 from fsjax.optimizers import for_run
-from fsjax.registry import Structure
+from fsjax.registry import MethodStructure
 from fsjax.storage.npz import read
 from fsjax.tables.scaling import apply
 from fsjax.user_functions import Missing
@@ -143,7 +143,7 @@ def test_every_method_with_a_rate_takes_a_schedule_or_an_optimizer(
     name: str, data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As a method from outside the library, whose steps a plan traces.
-    monkeypatch.setattr(Structure, "in_library", False)
+    monkeypatch.setattr(MethodStructure, "in_library", False)
     registration = METHODS[name].registration
     small = {k: v for k, v in registration.small.items() if k != "learning_rate"}
     if name == "fisher_score":

@@ -11,7 +11,7 @@ import pytest
 import fsjax
 from fsjax.arguments import Positive
 from fsjax.data import Split
-from fsjax.engine.search import Found, gate_metrics
+from fsjax.engine.search import SearchOutcome, gate_metrics
 from fsjax.errors import ConfigError
 from fsjax.method import About, Batch, Method, Search, Selection, Spec, TrainState, create_state
 from fsjax.methods import METHODS
@@ -119,7 +119,9 @@ def test_a_search_without_a_traced_argument_is_refused(by: str) -> None:
 
 def test_an_exact_selection_needs_a_threshold_that_cuts_no_converged_gate() -> None:
     ones, closed = np.ones(4), np.tile([1.0, 0.9, 0.0], (4, 1))
-    search = Found(ones, threshold=np.array([0.1, 0.2, 0.8, 0.9]), steps=ones, trainings=ones)
+    search = SearchOutcome(
+        ones, threshold=np.array([0.1, 0.2, 0.8, 0.9]), steps=ones, trainings=ones
+    )
     assert search.metrics(closed, 2, "strength")["exact_selection"].tolist() == [0, 100, 100, 0]
     assert not search.metrics(closed, 1, "strength")["exact_selection"].any()
 

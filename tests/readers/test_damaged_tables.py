@@ -23,7 +23,7 @@ import scipy.sparse
 from registered import compress
 
 from fsjax.data import load
-from fsjax.datasets.files import Form, find
+from fsjax.datasets.files import FileForm, find
 from fsjax.environment import memory_limits as limits
 from fsjax.errors import ConfigError, DataError
 from fsjax.readers import matlab as matfile
@@ -297,7 +297,7 @@ def test_an_archive_of_zeros_is_not_unpacked(
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.write(inner, inner.name)
     member.unlink()
-    form = Form("file", lambda contents: contents, (("a.bin",),), folders=(path.name,))
+    form = FileForm("file", lambda contents: contents, (("a.bin",),), folders=(path.name,))
     with pytest.raises(DataError, match=r"its files would take .* 512.0 KiB \(half of the free"):
         find("a", [form], [tmp_path], "its source")
 

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsjax.sparsity.free import Found, Taken, best_free, by_rejection
+from fsjax.sparsity.free import FreePairs, Taken, best_free, by_rejection
 from fsjax.sparsity.kth import largest
 from fsjax.sparsity.places import LAST, find, keys_of
 
@@ -19,12 +19,12 @@ COUNT = 13
 
 
 @functools.partial(jax.jit, static_argnames="shape")
-def drawn(key, keys, among, wanted, shape=SHAPE) -> Found:
+def drawn(key, keys, among, wanted, shape=SHAPE) -> FreePairs:
     return by_rejection(key, (Taken(keys, among),), wanted, COUNT, shape)
 
 
 @functools.partial(jax.jit, static_argnames="block")
-def best(scores, keys, among, wanted, block=4 * 9) -> Found:
+def best(scores, keys, among, wanted, block=4 * 9) -> FreePairs:
     return best_free(lambda rows: scores[rows], Taken(keys, among), wanted, COUNT, SHAPE, block)
 
 

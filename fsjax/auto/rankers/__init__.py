@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-class Score(Protocol):
+class SimpleScore(Protocol):
     """A simple selector."""
 
     def __call__(self, part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
@@ -49,7 +49,7 @@ class Score(Protocol):
 
 
 #: The simple selectors by name, cheapest first.
-SIMPLE: Final[dict[str, Score]] = {
+SIMPLE: Final[dict[str, SimpleScore]] = {
     "random": random,
     "univariate": univariate,
     "l1": l1,

@@ -20,7 +20,7 @@ from fsjax.tasks import TABLE
 ROWS_AT_ONCE = 1024
 
 #: Names of scores, see :func:`scored_by`.
-Score = Literal["strength", "attribution", "attribution_times_input"]
+ScoreName = Literal["strength", "attribution", "attribution_times_input"]
 
 
 def scored_by(score: str, method: Method) -> Method:

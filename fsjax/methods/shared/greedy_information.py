@@ -63,7 +63,7 @@ def greedy_filter(merge: Merge, **options: Any) -> Method:
     return filter_method(lambda key, spec, data: on_host(score_rows, data), ("classification",))
 
 
-class Table(NamedTuple):
+class CountTable(NamedTuple):
     """A table of symbols.
 
     Attributes:
@@ -145,7 +145,7 @@ def greedy_scores(
     return scores
 
 
-def table_of(x: np.ndarray, y: np.ndarray, weight: np.ndarray, bins: int | None) -> Table:
+def table_of(x: np.ndarray, y: np.ndarray, weight: np.ndarray, bins: int | None) -> CountTable:
     """Converts a table of numbers ``(N, D)`` to symbols."""
     codes = np.empty(x.shape[::-1], np.int64)
     for column, values in enumerate(x.T):
@@ -162,7 +162,7 @@ def table_of(x: np.ndarray, y: np.ndarray, weight: np.ndarray, bins: int | None)
     )
     commonest = np.array([of_column.argmax() for of_column in rows])
     rare = len(y) - np.array([of_column.max() for of_column in rows])
-    return Table(codes, sizes, y, weight, commonest, rare, counts)
+    return CountTable(codes, sizes, y, weight, commonest, rare, counts)
 
 
 def _binned(values: np.ndarray, bins: int | None) -> np.ndarray:
@@ -178,7 +178,7 @@ def entropy(codes: np.ndarray, weight: np.ndarray) -> float:
     return float(np.log2(weight.sum()) - _times_log(counts).sum() / weight.sum())
 
 
-def entropies(table: Table, chosen: int | None = None) -> Entropies:
+def entropies(table: CountTable, chosen: int | None = None) -> Entropies:
     """Entropies of all columns, alone or jointly with the column ``chosen``."""
     classes = int(table.y.max()) + 1
     pairs = table.y if chosen is None else table.codes[chosen] * classes + table.y
@@ -203,7 +203,7 @@ def entropies(table: Table, chosen: int | None = None) -> Entropies:
 
 
 def _by_histogram(
-    table: Table, columns: np.ndarray, pairs: np.ndarray, symbol: np.ndarray
+    table: CountTable, columns: np.ndarray, pairs: np.ndarray, symbol: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """``sum n log2 n`` over the joint symbols ``(f, g)`` and ``(f, g, y)``, g the chosen column.
 
@@ -228,7 +228,7 @@ def _by_histogram(
 
 
 def _by_sorting(
-    table: Table, columns: np.ndarray, pairs: np.ndarray, symbol: np.ndarray
+    table: CountTable, columns: np.ndarray, pairs: np.ndarray, symbol: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """:func:`_by_histogram` for columns of whose joint symbols few occur."""
     keys = table.codes[columns] * len(symbol) + pairs
@@ -244,7 +244,7 @@ def _by_sorting(
 
 
 def _by_difference(
-    table: Table, columns: np.ndarray, pairs: np.ndarray, symbol: np.ndarray
+    table: CountTable, columns: np.ndarray, pairs: np.ndarray, symbol: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """:func:`_by_histogram` from the rows in which neither f nor g has its commonest symbol.
 

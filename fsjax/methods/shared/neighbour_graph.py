@@ -12,8 +12,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from fsjax.arguments import Count, Positive
 
-Metric = Literal["euclidean", "cosine"]
-Weights = Literal["binary", "heat", "cosine"]
+Distance = Literal["euclidean", "cosine"]
+EdgeWeights = Literal["binary", "heat", "cosine"]
 
 #: Edges that are handled at a time, which bounds the memory for differences of rows.
 BLOCK = 4096
@@ -33,8 +33,8 @@ class GraphOptions:
         scikit-feature. Choose ``False`` if a heat kernel is narrow.
     """
 
-    metric: Metric = "cosine"
-    weights: Weights = "binary"
+    metric: Distance = "cosine"
+    weights: EdgeWeights = "binary"
     num_neighbors: Count = 5
     t: Positive = 1.0
     self_loops: bool = True
@@ -44,8 +44,8 @@ def neighbour_graph(
     x: np.ndarray,
     weight: np.ndarray,
     *,
-    metric: Metric,
-    weights: Weights,
+    metric: Distance,
+    weights: EdgeWeights,
     num_neighbors: int,
     t: float,
     self_loops: bool,
@@ -80,7 +80,12 @@ def neighbour_graph(
 
 
 def _edge_weights(
-    x: np.ndarray, ends: np.ndarray, others: np.ndarray, weights: Weights, t: float, relative: bool
+    x: np.ndarray,
+    ends: np.ndarray,
+    others: np.ndarray,
+    weights: EdgeWeights,
+    t: float,
+    relative: bool,
 ) -> np.ndarray:
     """``(E,)`` weights of the edges ``(ends[e], others[e])``; ``relative`` ones are at most 1."""
     if weights == "binary":

@@ -37,7 +37,7 @@ from fsjax.optimizers import cosine_by_epoch, for_run
 FIRST_LAYER = "FanInDense_0"
 
 
-class Training(TypedDict):
+class TrainingDefaults(TypedDict):
     """Arguments of :func:`fsjax.registry.register` that the methods of the BinMask paper share."""
 
     batch_size: int
@@ -45,7 +45,7 @@ class Training(TypedDict):
 
 
 #: Their default training settings (BinMask, section 4.1).
-TRAINING: Training = {"batch_size": 256, "training": {"min_steps_per_epoch": 30}}
+TRAINING: TrainingDefaults = {"batch_size": 256, "training": {"min_steps_per_epoch": 30}}
 
 
 @dataclass(frozen=True)

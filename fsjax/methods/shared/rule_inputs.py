@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.method import Batch, TrainingRows
-from fsjax.sparsity.layers import MatrixScores, PairScores, Scores
+from fsjax.sparsity.layers import LayerScores, MatrixScores, PairScores
 from fsjax.sparsity.layers.network import NamedLayers
 from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
 from fsjax.tables.sparse_rows import SparseRows, chosen_rows, rows_at_once
@@ -47,7 +47,7 @@ def similarity_scores(
     x: Array | SparseRows,
     counts: Array,
     name: str,
-) -> Sequence[Scores]:
+) -> Sequence[LayerScores]:
     """Similarities of the neurons of every layer, as scores of its connections.
 
     Arguments are those of :func:`layer_similarities`. If a layer is too large for a matrix of
@@ -60,7 +60,7 @@ def similarity_scores(
     return [PairScores(*pair, SIMILARITIES[name]) for pair in pairs]
 
 
-def equal_similarities(layers: NamedLayers, name: str) -> Sequence[Scores]:
+def equal_similarities(layers: NamedLayers, name: str) -> Sequence[LayerScores]:
     """Scores of every layer when no similarity is known: those of neurons that are always 0."""
     measure = SIMILARITIES[name]
     return [

@@ -43,7 +43,7 @@ from fsjax.method import (
     TrainState,
     create_state,
 )
-from fsjax.methods.shared.attribution import Score, scored_by
+from fsjax.methods.shared.attribution import ScoreName, scored_by
 from fsjax.methods.shared.rule_inputs import (
     equal_similarities,
     random_batch,
@@ -53,7 +53,7 @@ from fsjax.methods.shared.rule_inputs import (
 from fsjax.nets.mlp import ACTIVATIONS
 from fsjax.optimizers import for_run
 from fsjax.sparsity import DropRule, GrowRule, Recipe, snip_masks
-from fsjax.sparsity.layers import Scores, Seen
+from fsjax.sparsity.layers import LayerScores, Seen
 from fsjax.sparsity.layers.connections import GROW_INITS
 from fsjax.sparsity.layers.forms import check_form, largest_matrix, plan_layers
 from fsjax.sparsity.layers.network import (
@@ -95,7 +95,7 @@ class DenseOptions:
     learning_rate: Positive | Schedule = 0.01
     momentum: Rate = 0.9
     l2: Annotated[NonNegative, TERM] = 1e-4
-    rank_by: Score = "attribution"
+    rank_by: ScoreName = "attribution"
 
 
 #: The topology changes at the end of each epoch, and connections that grow then have to be trained.
@@ -209,7 +209,7 @@ def sparse_network(
     optimizer = o.optimizer
     if optimizer == "sgd":
         optimizer = optax.sgd(o.learning_rate, o.momentum, nesterov=True)
-    network = _Network(
+    network = _SparseNetwork(
         options=o,
         recipe=recipe,
         optimizer=optimizer,
@@ -242,7 +242,7 @@ def sparse_network(
 
 
 @dataclass(frozen=True, eq=False)
-class _Network:
+class _SparseNetwork:
     """The functions of a sparse network; its attributes are those of :func:`sparse_network`."""
 
     options: SparseOptions
@@ -334,7 +334,7 @@ class _Network:
         key_rules, key_rows = jax.random.split(key)
         layers = layers_in(state)
         needed = needs_of(recipe.drop, recipe.grow)
-        scores: dict[str, Sequence[Scores]] = {}
+        scores: dict[str, Sequence[LayerScores]] = {}
         if "similarity" in needed:
             x, counts = some_rows(key_rows, data, self.similarity_fraction)
             values_of = functools.partial(self.all_activations, state)

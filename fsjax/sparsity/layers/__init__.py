@@ -5,7 +5,14 @@ mask with their positions, :class:`ConnectedLayer` a vector of weights and a lis
 without any matrix.
 """
 
-from fsjax.sparsity.layers.base import MatrixScores, PairScores, Replaced, Scores, Seen, SparseLayer
+from fsjax.sparsity.layers.base import (
+    LayerScores,
+    MatrixScores,
+    PairScores,
+    Replaced,
+    Seen,
+    SparseLayer,
+)
 from fsjax.sparsity.layers.connections import ConnectedLayer
 from fsjax.sparsity.layers.coordinates import CoordinateLayer
 from fsjax.sparsity.layers.masked import MaskedLayer
@@ -17,7 +24,7 @@ __all__ = [
     "MatrixScores",
     "PairScores",
     "Replaced",
-    "Scores",
+    "LayerScores",
     "Seen",
     "SparseLayer",
 ]

@@ -63,7 +63,7 @@ class PairScores(NamedTuple):
 
 #: Scores of the pairs of neurons of a layer ``(I, O)``: of all pairs (``matrix``), of some input
 #: neurons ``(b,)`` with all outputs (``rows``), or of connections ``(n,)`` (``at``).
-Scores = MatrixScores | PairScores
+LayerScores = MatrixScores | PairScores
 
 
 class Seen(NamedTuple):
@@ -76,7 +76,7 @@ class Seen(NamedTuple):
     """
 
     number: int
-    scores: Mapping[str, Scores]
+    scores: Mapping[str, LayerScores]
     search: Array | None = None
     state: Any = None
 

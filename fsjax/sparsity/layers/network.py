@@ -20,7 +20,7 @@ from jax import Array
 from fsjax.kernels.products import dense_product
 from fsjax.nets.mlp import fan_in_uniform
 from fsjax.sparsity.connections import CSR_BATCH, Connections, indexed
-from fsjax.sparsity.layers.base import PairScores, Replaced, Scores, Seen, SparseLayer, unmoved
+from fsjax.sparsity.layers.base import LayerScores, PairScores, Replaced, Seen, SparseLayer, unmoved
 from fsjax.sparsity.layers.connections import ConnectedLayer, uniform_at
 from fsjax.sparsity.layers.coordinates import CoordinateLayer
 from fsjax.sparsity.layers.forms import Planned
@@ -95,7 +95,7 @@ def replaced(
 def rewire(
     state: TrainState,
     recipe: Recipe,
-    scores: Mapping[str, Sequence[Scores]],
+    scores: Mapping[str, Sequence[LayerScores]],
     seen: Seen,
     key: Array,
     optimizer: optax.GradientTransformation,
@@ -212,7 +212,7 @@ def at_rest(state: TrainState, plan: Mapping[str, Planned]) -> TrainState:
     return replaced(state, changes, optax.identity())
 
 
-class _Layer(nn.Module):
+class _LayerParameters(nn.Module):
     """The parameters of one layer, with the names and PRNG keys of ``nn.Dense``."""
 
     shape: tuple[int, int]
@@ -233,14 +233,14 @@ class _Layer(nn.Module):
         self.param("bias", init, (outputs,), jnp.float32)
 
 
-class _Network(nn.Module):
+class _NetworkParameters(nn.Module):
     layers: Sequence[tuple[str, tuple[int, int], Connections | None]]
     glorot: bool
 
     @nn.compact
     def __call__(self) -> None:
         for name, shape, connections in self.layers:
-            _Layer(shape, connections, self.glorot, name=name)()
+            _LayerParameters(shape, connections, self.glorot, name=name)()
 
 
 def init_params(
@@ -261,4 +261,4 @@ def init_params(
         (name, plan[name].shape, where if isinstance(where, Connections) else None)
         for name, where in drawn.items()
     )
-    return _Network(layers, initialisation == "glorot").init(key)["params"]
+    return _NetworkParameters(layers, initialisation == "glorot").init(key)["params"]
