@@ -14,7 +14,7 @@ import optax
 
 from fsjax.sparsity import drop, grow
 from fsjax.sparsity.recipes import Density, Recipe
-from fsjax.sparsity.schedules import Schedule, ShareAt, one_shot
+from fsjax.sparsity.schedules import ShareAt, TopologySchedule, one_shot
 from fsjax.sparsity.structures import fan_in
 
 
@@ -96,7 +96,7 @@ def srigl(
 
 
 def magnitude(
-    density: Density | None = None, *, schedule: Schedule | ShareAt, **options: Any
+    density: Density | None = None, *, schedule: TopologySchedule | ShareAt, **options: Any
 ) -> Recipe:
     """Magnitude pruning (Zhu and Gupta, 2017): removes the smallest weights of each layer.
 
@@ -109,7 +109,7 @@ def magnitude(
 
 
 def global_magnitude(
-    density: Density | None = None, *, schedule: Schedule | ShareAt, **options: Any
+    density: Density | None = None, *, schedule: TopologySchedule | ShareAt, **options: Any
 ) -> Recipe:
     """Magnitude pruning that compares the weights of all layers.
 
@@ -119,7 +119,7 @@ def global_magnitude(
 
 
 def saliency(
-    density: Density | None = None, *, schedule: Schedule | ShareAt, **options: Any
+    density: Density | None = None, *, schedule: TopologySchedule | ShareAt, **options: Any
 ) -> Recipe:
     """Removes the smallest ``|weight x gradient|`` of the current step, in each layer.
 
@@ -129,7 +129,7 @@ def saliency(
 
 
 def global_saliency(
-    density: Density | None = None, *, schedule: Schedule | ShareAt, **options: Any
+    density: Density | None = None, *, schedule: TopologySchedule | ShareAt, **options: Any
 ) -> Recipe:
     """Saliency pruning that compares the weights of all layers.
 
@@ -139,7 +139,7 @@ def global_saliency(
 
 
 def random(
-    density: Density | None = None, *, schedule: Schedule | ShareAt, **options: Any
+    density: Density | None = None, *, schedule: TopologySchedule | ShareAt, **options: Any
 ) -> Recipe:
     """Removes random connections, as a control. Arguments as in :func:`magnitude`."""
     return Recipe(density=density, schedule=schedule, **{"drop": drop.random, **options})

@@ -29,7 +29,7 @@ from fsjax.sparsity.masks import (
     uniform_counts,
 )
 from fsjax.sparsity.pruning import Scope, pruned
-from fsjax.sparsity.schedules import Periodic, Polynomial, Schedule, ShareAt, Timed
+from fsjax.sparsity.schedules import Periodic, Polynomial, ShareAt, Timed, TopologySchedule
 from fsjax.sparsity.structures import Structure, unstructured
 from fsjax.sparsity.topology import Changed, DropRule, GrowRule, Layer, needs_of, rewire, shrinks
 from fsjax.sparsity.trees import path_name, with_leaves
@@ -112,7 +112,7 @@ class Recipe:
     grow_init: Initializer = jax.nn.initializers.zeros
     replaces_step: bool = False
     structure: Structure | None = None
-    schedule: Schedule | ShareAt | None = None
+    schedule: TopologySchedule | ShareAt | None = None
     scope: Scope = "layer"
     momentum_decay: float = 0.9
     straight_through: bool = False
@@ -188,7 +188,7 @@ class Recipe:
         return any("momentum" in needs_of(rule) for rule in rules)
 
     @property
-    def times(self) -> Schedule:
+    def times(self) -> TopologySchedule:
         """The schedule of the changes, whichever arguments defined it."""
         every = Periodic(self.every, 0, self.end_step)
         if self.schedule is None:

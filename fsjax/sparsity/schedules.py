@@ -21,7 +21,7 @@ from fsjax.errors import ConfigError
 ShareAt = Callable[[Array], Array]
 
 
-class Schedule(Protocol):
+class TopologySchedule(Protocol):
     """The interface of a schedule; steps may be traced."""
 
     def is_due(self, step: Array | int) -> Array:
