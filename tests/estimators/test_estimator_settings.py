@@ -132,9 +132,13 @@ def test_numbers_are_hardly_classes() -> None:
 def test_random_generators_draw_the_seed() -> None:
     seeds = [
         FisherScore(2, hidden=(4,), num_epochs=1, random_state=generator).fit(X, Y).result_.seeds
-        for generator in (np.random.default_rng(3), np.random.default_rng(3), None)
-    ]
+        for generator in (
+            np.random.default_rng(3), np.random.default_rng(3), None,
+            np.random.RandomState(3), np.random.RandomState(3), np.random.RandomState(4),
+        )
+    ]  # fmt: skip
     assert seeds[0] == seeds[1] != seeds[2]
+    assert seeds[3] == seeds[4] != seeds[5]
 
 
 def test_what_is_saved_where(tmp_path) -> None:

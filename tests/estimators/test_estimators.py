@@ -205,14 +205,16 @@ def test_a_method_picks_its_own_number() -> None:
 def test_each_seed_opens_columns_of_its_own(
     fitted: FisherScore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gates = np.array([[1.0, 0.9, 0.0, 0.0, 0.0, 0.0], [0.0, 0.8, 1.0, 0.7, 0.0, 0.0]])
+    gates = np.array(
+        [[1.0, 0.9, 0.0, 0.0, 0.0, 0.0], [0.0, 0.8, 1.0, 0.7, 0.0, 0.0], [0, 0.9, 0.8, 0, 0, 0]]
+    )
     ranking = np.argsort(-gates, axis=1, kind="stable")
     result = dataclasses.replace(fitted.result_, gates=gates, scores=gates, ranking=ranking)
     monkeypatch.setattr("fsjax.estimators.base.fit", lambda *_, **__: result)
     estimator = STG(n_seeds=2).fit(*table())
-    assert [columns.tolist() for columns in estimator.selected_] == [[0, 1], [2, 1, 3]]
-    assert estimator.selection_frequency_.tolist() == [0.5, 1.0, 0.5, 0.5, 0.0, 0.0]
-    np.testing.assert_array_equal(estimator.get_support(indices=True), [0, 1, 2, 3])
+    assert [columns.tolist() for columns in estimator.selected_] == [[0, 1], [2, 1, 3], [1, 2]]
+    np.testing.assert_allclose(estimator.selection_frequency_, [1 / 3, 1, 2 / 3, 1 / 3, 0, 0])
+    np.testing.assert_array_equal(estimator.get_support(indices=True), [1, 2])
 
 
 def test_more_seeds_agree_on_one_selection() -> None:

@@ -68,11 +68,11 @@ def test_survival_in_every_form() -> None:
 
 
 def test_small_tables_are_one_batch_and_validation_has_events() -> None:
-    x, y = survival(0, 90)
-    y[:, 1] = np.arange(90) % 9 == 0
+    x, y = survival(0, 300)
+    y[:, 1] = np.arange(300) % 30 == 0
     model = STG(5, task="survival", **SMALL).fit(x, y)
     spec = model.result_.states.spec
-    assert (spec.batch_size, spec.steps_per_epoch, spec.shuffle) == (81, 10, False)
+    assert (spec.batch_size, spec.steps_per_epoch, spec.shuffle) == (270, 10, False)
     assert y[model.result_.splits[0].valid, 1].sum() == 1
     parts = STG(5, task="survival", batch_size=32, **SMALL).fit(x, y).result_.states.spec
     assert (parts.batch_size, parts.shuffle) == (32, True)
