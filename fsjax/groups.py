@@ -19,7 +19,7 @@ Groups = tuple[int, ...] | None
 _NAMED = 3
 
 
-def check_groups(groups: Sequence[int] | np.ndarray | None, num_columns: int) -> Groups:
+def checked_groups(groups: Sequence[int] | np.ndarray | None, num_columns: int) -> Groups:
     """Checks the groups, ``(D,)`` whole numbers from 0 to G - 1, and returns them as a tuple.
 
     Raises:

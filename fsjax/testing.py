@@ -27,7 +27,7 @@ from fsjax.tables.splits import Split
 from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks import loss as task_loss
 from fsjax.tasks.contract import check_task as check_task
-from fsjax.tasks.contract import require
+from fsjax.tasks.contract import require_that
 
 #: The number of columns of the table; no other axis has this size, so that axes over columns can
 #: be recognised. The columns that determine the class, and the constant one.
@@ -113,8 +113,8 @@ def check_padding(planned: Plan, result: FitResult) -> None:
     )
     half, changed, full = map(float, (loss(few), loss(other), loss(data)))
     same = np.isclose(half, changed, rtol=1e-4)
-    require(same, f"rows of weight 0 change the loss: {half} to {changed}")
-    require(not np.isclose(half, full, rtol=1e-6), "the loss does not look at the rows")
+    require_that(same, f"rows of weight 0 change the loss: {half} to {changed}")
+    require_that(not np.isclose(half, full, rtol=1e-6), "the loss does not look at the rows")
 
 
 def check_permutation(planned: Plan) -> None:
@@ -138,7 +138,7 @@ def check_permutation(planned: Plan) -> None:
     _close(second.scores, np.asarray(first.scores)[order], "permuted columns change the scores")
     if first.picks is not None:
         same = np.array_equal(order[np.asarray(second.picks)], np.asarray(first.picks))
-        require(same, "permuted columns change the picks")
+        require_that(same, "permuted columns change the picks")
     if method.predict is not None:
         predict = jax.jit(method.predict)
         before, after = predict(state, data.x), predict(shuffled, permute(data.x))
@@ -156,8 +156,8 @@ def check_training(planned: Plan) -> FitResult:
     params, before = by_path(result.states.params), by_path(first.masks)
     for name, mask in by_path(result.states.masks).items():
         added = np.sum(mask.astype(int) - before[name], axis=tuple(range(1, mask.ndim)))
-        require((added <= 0).all(), f"training adds {added.tolist()} connections to {name}")
-        require(not params[name][~mask].any(), f"inactive weights of {name} are not 0")
+        require_that((added <= 0).all(), f"training adds {added.tolist()} connections to {name}")
+        require_that(not params[name][~mask].any(), f"inactive weights of {name} are not 0")
     _check_learnt(planned, result, first)
     return result
 
@@ -175,29 +175,31 @@ def _check_learnt(planned: Plan, result: FitResult, first: TrainState) -> None:
     before = float(loss(state, rows))
     lowest = float(np.nanmin(result.history["valid/loss"][0]))
     fault = f"training does not lower the validation loss: {before:.4g} to {lowest:.4g} at best"
-    require(lowest < LEARNT * before, fault)
+    require_that(lowest < LEARNT * before, fault)
 
 
 def check_selection(planned: Plan, result: FitResult) -> None:
     """Checks scores, ranking, gates and picks, and that only picked columns reach the network."""
     usable = planned.usable
     for scores, mask in zip(result.scores, usable, strict=True):
-        require(np.isfinite(scores).all(), "scores are not finite")
-        require(len(np.unique(scores[mask])) > 1, "all columns have the same score")
+        require_that(np.isfinite(scores).all(), "scores are not finite")
+        require_that(len(np.unique(scores[mask])) > 1, "all columns have the same score")
     if TABLE[planned.spec.task].supervised and planned.spec.groups is None:
         _check_order(result.scores, usable)
     for ranking in result.ranking:
         units = planned.spec.num_units
-        require(sorted(ranking.tolist()) == list(range(units)), "the ranking has a column twice")
-        require(ranking[-1] == CONSTANT, "a constant column is preferred to others")
+        require_that(
+            sorted(ranking.tolist()) == list(range(units)), "the ranking has a column twice"
+        )
+        require_that(ranking[-1] == CONSTANT, "a constant column is preferred to others")
     if result.gates is not None:
-        require(((result.gates >= 0) & (result.gates <= 1)).all(), "gates are outside [0, 1]")
+        require_that(((result.gates >= 0) & (result.gates <= 1)).all(), "gates are outside [0, 1]")
     picks = jax.jit(planned.method.select)(_seed(result, 0)).picks
     if picks is not None:
         chosen = np.asarray(picks)
-        require(usable[0][chosen].all(), "a column that may not be selected is picked")
+        require_that(usable[0][chosen].all(), "a column that may not be selected is picked")
         first = np.isin(chosen, result.ranking[0][: len(chosen)]).all()
-        require(first, "the picks are not the first of the ranking")
+        require_that(first, "the picks are not the first of the ranking")
         _check_seen(planned, _seed(result, 0), chosen)
 
 
@@ -212,20 +214,22 @@ def _check_order(scores: np.ndarray, usable: np.ndarray) -> None:
         f"columns that matter have a larger score than others in only {100 * np.mean(shares):.0f} "
         "% of the pairs; a larger score must mean a more important column"
     )
-    require(np.mean(shares) >= IN_ORDER, message)
+    require_that(np.mean(shares) >= IN_ORDER, message)
 
 
 def _check_seen(planned: Plan, state: TrainState, chosen: np.ndarray) -> None:
     """Checks that the network depends on the chosen columns (or groups), and on no others."""
     others = sorted(_seen_units(planned, state) - set(chosen.tolist()))
-    require(not others, f"the network sees {others}, which are not selected")
+    require_that(not others, f"the network sees {others}, which are not selected")
     # All columns at once: ReLU units may be inactive, so a single column need not have an effect.
     x = np.asarray(planned.prepared.arrays.valid.x)
     units = planned.spec.groups or range(NUM_COLUMNS)
     moved = x + np.isin(units, chosen) * np.linspace(1.0, 3.0, len(units))
     before, after = (_outputs(planned, state, rows) for rows in (x, moved.astype(x.dtype)))
     changes = not np.allclose(after, before, rtol=1e-5)
-    require(changes or not len(chosen), "the network does not see the columns that are selected")
+    require_that(
+        changes or not len(chosen), "the network does not see the columns that are selected"
+    )
 
 
 def _seen_units(planned: Plan, state: TrainState) -> set[int]:
@@ -267,18 +271,18 @@ def check_resume(planned: Plan) -> None:
             again.train()
         resumed = again.train()
     fewer = resumed.cost["trained_epochs"] < uninterrupted.cost["trained_epochs"]
-    require(fewer or not resumed.history, "the run began anew")
+    require_that(fewer or not resumed.history, "the run began anew")
     expected = by_path(uninterrupted.states)
     for name, values in by_path(resumed.states).items():
         same = np.array_equal(values, expected[name], equal_nan=values.dtype.kind == "f")
-        require(same, f"a resumed run has another {name}")
+        require_that(same, f"a resumed run has another {name}")
 
 
 def check_saving(result: FitResult) -> None:
     """Checks that a result is the same after packing for a file and unpacking."""
     back = results.unpack(*results.pack(result))
     same = np.array_equal(back.selected, result.selected)
-    require(same, "a saved result selects other columns")
+    require_that(same, "a saved result selects other columns")
     if result.method.predict is not None:
         x = np.linspace(-1, 1, 3 * NUM_COLUMNS).reshape(3, NUM_COLUMNS)
         _close(back.predict(x), result.predict(x), "a saved result has other predictions")
@@ -289,7 +293,7 @@ def check_sparse(method: Method, task: str, num_epochs: int, dense: FitResult) -
     result = _fit(_plan(method, task, num_epochs, sparse=True))
     _close(result.scores, dense.scores, "the scores of the sparse table differ")
     chosen = np.array_equal(result.selected, dense.selected)
-    require(chosen, "the selection from the sparse table differs")
+    require_that(chosen, "the selection from the sparse table differs")
     for name, values in dense.metrics.items():
         _close(result.metrics[name], values, f"{name} of the sparse table differs")
 
@@ -300,7 +304,7 @@ def check_groups(method: Method, task: str, num_epochs: int) -> None:
     planned = _plan(method, task, max(num_epochs, 45), groups=GROUPS)
     result = _fit(planned)
     same = result.scores.shape[1] == max(GROUPS) + 1
-    require(same, f"there are {result.scores.shape[1]} scores for {max(GROUPS) + 1} groups")
+    require_that(same, f"there are {result.scores.shape[1]} scores for {max(GROUPS) + 1} groups")
     _check_learnt(planned, result, _untrained(planned))
     state = _seed(result, 0)
     select = jax.jit(planned.method.select)
@@ -316,7 +320,7 @@ def check_groups(method: Method, task: str, num_epochs: int) -> None:
         seen = _seen_units(planned, state)
         first = set(result.ranking[0][: len(seen)].tolist())
         fault = f"the network sees the groups {seen}, but the ranking begins with {first}"
-        require(seen == first, fault)
+        require_that(seen == first, fault)
 
 
 def check_search(method: Method, task: str) -> None:
@@ -325,11 +329,13 @@ def check_search(method: Method, task: str) -> None:
     result = _fit(planned)
     exact = result.metrics["exact_selection"]
     k, select = result.num_features, jax.jit(method.select)
-    require((exact == 100).all(), f"exactly {k} open gates: {exact.tolist()} (100 where found)")
+    require_that(
+        (exact == 100).all(), f"exactly {k} open gates: {exact.tolist()} (100 where found)"
+    )
     for row in range(len(result.seeds)):
         state = _seed(result, row)
         chosen = np.flatnonzero(np.asarray(select(state).gates))
-        require(len(chosen) == k, f"{len(chosen)} gates are open, not {k}")
+        require_that(len(chosen) == k, f"{len(chosen)} gates are open, not {k}")
         _check_seen(planned, state, chosen)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import fsjax
 from fsjax.errors import ConfigError
 from fsjax.estimators import ESTIMATORS
-from fsjax.groups import any_column, check_groups, expand, gather, scatter, unit_names
+from fsjax.groups import any_column, checked_groups, expand, gather, scatter, unit_names
 from fsjax.sparsity.hier_prox import hier_prox
 
 #: Of 9 columns; groups of one, two, three and three, not in order.
@@ -118,7 +118,7 @@ def test_methods_without_groups_say_so() -> None:
 def test_gathering_loses_nothing(columns: int, most: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     drawn = rng.integers(0, most, columns)
-    groups = check_groups(np.unique(drawn, return_inverse=True)[1], columns)
+    groups = checked_groups(np.unique(drawn, return_inverse=True)[1], columns)
     rows = rng.normal(size=(columns, 2)).astype(np.float32)
     gathered = gather(jnp.asarray(rows), groups)
     assert gathered.shape[0] == max(groups) + 1

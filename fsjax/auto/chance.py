@@ -24,7 +24,7 @@ from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 from fsjax.auto.budget import Clock
 from fsjax.auto.differences import above_chance, mean_gain
 from fsjax.auto.folds import Fold, all_rows, permutations
-from fsjax.auto.problem import Problem, some_rows
+from fsjax.auto.problem import Problem, representative_rows
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import targets
 from fsjax.auto.rankers.parts import standardise
@@ -174,7 +174,7 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
     Args:
       share: of the budget; the first permutations, which a verdict needs, may take more.
     """
-    rows = some_rows(problem, ROWS)
+    rows = representative_rows(problem, ROWS)
     y, folds = problem.y[rows], _folds(problem, rows)
     groups = None if problem.row_groups is None else problem.row_groups[rows]
     orders = permutations(y, DRAWS, problem.seed, groups, problem.ordered)

@@ -117,7 +117,7 @@ def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
     if impute is not None:
         check_choice("impute", impute, RULES)
     names = [str(name) for name in frame.columns]
-    check_names(names)
+    check_distinct_names(names)
     notes: list[Note] = []
     parts: list[_ColumnPart] = []
     units: list[str] = []
@@ -149,7 +149,7 @@ def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
     )
 
 
-def check_names(names: Sequence[str]) -> None:
+def check_distinct_names(names: Sequence[str]) -> None:
     """Raises DataError for repeated names of columns, and names that no file can hold."""
     for name in names:
         if any("\ud800" <= character <= "\udfff" for character in name):

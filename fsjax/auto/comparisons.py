@@ -68,7 +68,7 @@ def compare(contest: Contest, choice: Choice) -> list[Comparison]:
     return [row for _, row in sorted(rows, key=lambda entry: entry[0])]
 
 
-def nested_choices(contest: Contest) -> dict[FoldKey, Key]:
+def choices_by_fold(contest: Contest) -> dict[FoldKey, Key]:
     """For each fold what the rule chooses from the other folds of its round."""
     problem, scores = contest.problem, contest.scores()
     choices: dict[FoldKey, Key] = {}
@@ -94,7 +94,7 @@ def paired_difference(contest: Contest, choice: Choice, name: str) -> Difference
         return None
     clusters, unit = dependent_rows(problem)
     same = dict.fromkeys(_folds(problem), (choice.method, choice.size))
-    both = [row_gains(contest, chosen, name) for chosen in (same, nested_choices(contest))]
+    both = [row_gains(contest, chosen, name) for chosen in (same, choices_by_fold(contest))]
     if not all(both):
         return None
     return wider(*(mean_difference(gains, clusters, unit) for gains in both))

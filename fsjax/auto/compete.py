@@ -17,7 +17,7 @@ from fsjax.auto.method_names import title
 from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.progress_file import Ledger, json_number
 from fsjax.auto.ranked_units import rank, rank_by_network
-from fsjax.auto.rankers import MEMBERS, SIMPLE, Ranking, consensus, expected_seconds
+from fsjax.auto.rankers import MEMBERS, SIMPLE, Ranking, expected_seconds, merged_ranking
 from fsjax.auto.rankers.parts import Part
 from fsjax.auto.rule import CONSENSUS, FoldScores, levelled_means, paired_error
 
@@ -77,7 +77,7 @@ class Contest:
 
     def __init__(self, problem: Problem, ledger: Ledger, clock: Clock) -> None:
         if problem.judge is None:
-            raise ValueError("the problem has no judge yet; fsjax.auto.plan.plan chooses one")
+            raise ValueError("the problem has no judge yet; fit_to_budget chooses one")
         self.problem, self.ledger, self.clock = problem, ledger, clock
         self.judge = problem.judge
         self.left_out: dict[str, str] = {}
@@ -207,7 +207,7 @@ class Contest:
         """
         if of_library(name):
             rows, columns = self._shape()
-            expected = network_contenders.expected_seconds(name, rows, columns, count)
+            expected = network_contenders.network_seconds(name, rows, columns, count)
             return expected * self._pace.of(name)
         return count * self.seconds_of(name)
 
@@ -322,7 +322,9 @@ class Contest:
             return {"scores": {units: score}, "seconds": seconds, "judging": seconds}
         if name == CONSENSUS:
             orders = [self._run(member, fold)["order"] for member in self.members()]
-            ranking = with_kept(consensus(orders, problem.design.num_units, problem.sizes), problem)
+            ranking = with_kept(
+                merged_ranking(orders, problem.design.num_units, problem.sizes), problem
+            )
         else:
             train, seed = self._parts(fold)[0], problem.seed + fold[1]
             ranking = rank(problem, name, train, problem.sizes, seed, self.effort(name))
@@ -419,7 +421,7 @@ class Contest:
             return self._expected_simple(name, self.effort(name))
         rows, columns = self._shape()
         compiled = name in self._compiled
-        return network_contenders.expected_seconds(name, rows, columns, folds, kept=compiled)
+        return network_contenders.network_seconds(name, rows, columns, folds, kept=compiled)
 
     def _expected_simple(self, name: str, effort: float) -> float:
         y = self.problem.y

@@ -227,7 +227,7 @@ def decoy_model(X: Columns, groups: np.ndarray, row_groups: np.ndarray | None = 
 
     def both(rng: np.random.Generator) -> tuple[Columns, np.ndarray]:
         # Knockoffs of a sparse table would be dense.
-        copy = sparse.permuted(X, rng) if draw is None else draw(rng)
+        copy = sparse.permuted_columns(X, rng) if draw is None else draw(rng)
         order = swapped(rng.random((X.shape[1],)) < 0.5)
         joined = np.hstack([X, copy]) if draw is not None else hstack([X, copy], format="csr")
         return joined[:, order], both_groups[order]

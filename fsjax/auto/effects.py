@@ -343,7 +343,7 @@ def _by_number(
         words = {False: ("rises", "falls"), True: ("higher", "lower")}
         several = len(names) > 1
         prefix = [f"{names[number] if several else 'target'} " for number in output.tolist()]
-    numbers = outputs_of(y, task)[:, output]
+    numbers = target_outputs(y, task)[:, output]
     described = pd.DataFrame(
         {
             "direction": [
@@ -357,7 +357,7 @@ def _by_number(
     return described, output
 
 
-def outputs_of(y: np.ndarray, task: str) -> np.ndarray:
+def target_outputs(y: np.ndarray, task: str) -> np.ndarray:
     """Outputs ``(N, C)`` in their own unit; for survival the martingale residuals."""
     return (
         targets(y, task, split=False)[0][:, None] if task == "survival" else y.reshape(len(y), -1)
@@ -392,7 +392,7 @@ def _curves(
     for output, _ in Counter(outputs.tolist()).most_common(_FORESTS):
         places = np.flatnonzero(outputs == output)
         numbers = (
-            y[rows] == output if task == "classification" else outputs_of(y, task)[rows, output]
+            y[rows] == output if task == "classification" else target_outputs(y, task)[rows, output]
         )
         drawn = partial_dependence_curves(X, numbers.astype(np.float64), places.tolist(), seed)
         for place, curve in zip(places, drawn, strict=True):

@@ -38,7 +38,7 @@ from fsjax.auto.scoring import Metric
 from fsjax.errors import ConfigError, check_choice
 from fsjax.evaluation import CoxRegression
 from fsjax.tables.base import as_table
-from fsjax.tables.columns import FEW, Columns, densify, is_sparse, limits, scaled
+from fsjax.tables.columns import FEW, Columns, densify, is_sparse_table, limits, scaled_columns
 
 #: Scores that differ by less than this share of them are equal.
 _SAME: Final = 1e-9
@@ -257,7 +257,7 @@ def _seen(train: Part, test: Part, columns: np.ndarray) -> tuple[Columns, ...]:
     low, high = limits(rows[0])
     largest = np.maximum(-low, high)
     largest[largest == 0] = np.inf
-    scaled_rows, scaled_test = (scaled(part, 0.0, largest) for part in rows)
+    scaled_rows, scaled_test = (scaled_columns(part, 0.0, largest) for part in rows)
     length = np.sqrt(np.square(scaled_rows.data).sum() / X.shape[0]) or 1.0
     return scaled_rows / length, scaled_test / length
 
@@ -295,7 +295,7 @@ def _svr(train: Part) -> Any:
 
 def _poisson(train: Part) -> Any:
     # Newton's method has a dense Hessian (D, D), too large for the many columns of sparse tables.
-    solver = "lbfgs" if is_sparse(train.X) else "newton-cholesky"
+    solver = "lbfgs" if is_sparse_table(train.X) else "newton-cholesky"
     return PoissonRegressor(alpha=_RIDGE["counts"], solver=solver, max_iter=100)
 
 

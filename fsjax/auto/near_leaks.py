@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from fsjax.auto.columns import Design, sentinel
 from fsjax.auto.leaks import CHECK, Goals, goals_of, leaks, missing_columns
 from fsjax.auto.notes import Note
-from fsjax.auto.problem import Problem, some_rows
+from fsjax.auto.problem import Problem, representative_rows
 from fsjax.auto.rankers.parts import standardise
 from fsjax.auto.target import Names
 from fsjax.auto.univariate_tests import rank_correlations
@@ -63,7 +63,7 @@ def leak_notes(problem: Problem, classes: Names) -> tuple[Note, ...]:
     Args:
       classes: their names, if there are any.
     """
-    rows = some_rows(problem, _LEAK_ROWS)
+    rows = representative_rows(problem, _LEAK_ROWS)
     sample = dataclasses.replace(problem.design, X=problem.design.X[rows])
     y, task = problem.y[rows], problem.task
     groups = None if problem.row_groups is None else problem.row_groups[rows]

@@ -232,7 +232,7 @@ _MANY_STEPS = 3000
 _UNKNOWN = Cost(4.0, 1.5, 1e-3, 2.1e-8, steps=_MANY_STEPS)
 
 
-def expected_seconds(
+def network_seconds(
     name: str,
     rows: int,
     columns: int,

@@ -40,7 +40,7 @@ _NAMED = 8
 _SHORT = 6.0
 
 
-def plot_curves(selection: SelectionRecord, width: float = style.WIDTH) -> Figure:
+def plot_contest(selection: SelectionRecord, width: float = style.WIDTH) -> Figure:
     """The score against the number of columns for every method, with one standard error.
 
     The grey band is within one standard error of the best score, and a ring marks the choice.

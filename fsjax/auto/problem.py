@@ -153,7 +153,7 @@ def in_proportion(problem: Problem) -> Problem:
     )
 
 
-def some_rows(problem: Problem, most: int) -> np.ndarray:
+def representative_rows(problem: Problem, most: int) -> np.ndarray:
     """At most ``most`` rows: a sample stratified by class, whole groups, or the latest rows."""
     count = len(problem.y)
     rows = np.arange(count)

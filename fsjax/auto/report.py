@@ -108,7 +108,7 @@ def _sections(
     yield from _column_pictures(selection)
     if selection.confusion is not None:
         yield "<h2>Confusion matrix</h2><p>Predictions for rows that the model has not seen.</p>"
-        yield confusion_table(selection.confusion)
+        yield confusion_html(selection.confusion)
     sentences = "".join(f"<p>{html.escape(text)}</p>" for text in selection.statements)
     yield "<h2>Details</h2>" + folded("the result in sentences", sentences, "sentences")
     yield folded("scores of all methods", _methods(selection), "methods")
@@ -131,7 +131,9 @@ def _verdict(selection: SelectionRecord, file: str = FILE) -> str:
         f"<p><strong>{line.label}:</strong> {html.escape(line.text)}</p>"
         for line in summary.lines(selection)
     )
-    first = "".join(f"<p>{html.escape(text)}</p>" for text in summary.sentences(selection)[:1])
+    first = "".join(
+        f"<p>{html.escape(text)}</p>" for text in summary.unsaid_sentences(selection)[:1]
+    )
     return (
         f"<div class='verdict {'undecided' if selection.undecided else kind}'>"
         f"{_keep(selection, file)}{first}{lines}{_checks(selection)}</div>"
@@ -339,7 +341,7 @@ def _side_by_side(likeness: np.ndarray) -> list[int]:
     return leaves_list(tree).tolist()
 
 
-def confusion_table(counts: pd.DataFrame) -> str:
+def confusion_html(counts: pd.DataFrame) -> str:
     """Out-of-fold predictions, a row for each class; for many classes only their confusions."""
     values = counts.to_numpy(float)
     share = values / np.maximum(values.sum(axis=1, keepdims=True), 1e-300)

@@ -20,6 +20,7 @@ from fsjax.auto.budget import Clock, seconds
 from fsjax.auto.chance import Chance, chance_test
 from fsjax.auto.columns import Design, design
 from fsjax.auto.compete import Contest
+from fsjax.auto.fit_to_budget import fit_to_budget
 from fsjax.auto.folds import common_classes, group_numbers
 from fsjax.auto.input_checks import MAX_SEED, check_scale
 from fsjax.auto.judge import Judge, requested_judge
@@ -27,8 +28,7 @@ from fsjax.auto.late_methods import run_left_out
 from fsjax.auto.near_leaks import leak_notes
 from fsjax.auto.network_contenders import contenders, fits_task
 from fsjax.auto.notes import Note
-from fsjax.auto.plan import plan
-from fsjax.auto.problem import Problem, in_proportion, on_rows, some_rows
+from fsjax.auto.problem import Problem, in_proportion, on_rows, representative_rows
 from fsjax.auto.progress_file import Ledger, Section
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.repeated_rows import repeated_rows
@@ -44,7 +44,7 @@ from fsjax.methods import METHODS
 from fsjax.storage.file_lock import exclusive
 from fsjax.storage.identity import Identity
 from fsjax.tables.checks import name_some
-from fsjax.tables.columns import arrays_of, is_sparse
+from fsjax.tables.columns import arrays_of, is_sparse_table
 from fsjax.tables.user_arrays import as_array, check_row_order
 from fsjax.version import __version__
 
@@ -179,7 +179,7 @@ def select(
     all_notes = (*origin.notes, *notes, *warnings)
     request = Request(problem, classes, fdr, all_notes, origin, labelled_costs, labels)
     # Raises for a table without usable folds, before anything is written.
-    on_rows(problem, some_rows(problem, _FOLD_ROWS))
+    on_rows(problem, representative_rows(problem, _FOLD_ROWS))
     folder = None if workdir is None else Path(workdir)
     # In small matrix products and models, threads wait for each other longer than they work.
     with threadpool_limits(1), nullcontext() if folder is None else exclusive(folder):
@@ -244,7 +244,7 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
     contest: Contest | None = None
     chance = Chance(0, 0)
     try:
-        sample = plan(request.table, judge, ledger, clock)
+        sample = fit_to_budget(request.table, judge, ledger, clock)
         contest = Contest(sample, ledger, clock)
         chance = chance_test(in_proportion(sample), ledger, clock, _CHANCE_SHARE)
         contest.run_needed()
@@ -285,7 +285,7 @@ def _share_of_networks(contest: Contest, clock: Clock) -> float:
 def _problem(X: Any, y: Any, settings: _Settings) -> tuple[Problem, Names, tuple[Note, ...]]:
     """The checked problem, names of classes, and notes on the target and the columns."""
     check_row_order(X, y=y, row_groups=settings.row_groups, sample_weight=settings.sample_weight)
-    sparse = is_sparse(X)
+    sparse = is_sparse_table(X)
     X = X if sparse else _frame(X)
     if len(X.shape) != 2 or not X.shape[0]:
         raise DataError(f"X has shape {X.shape}; give a table of (rows, columns)")

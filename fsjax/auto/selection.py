@@ -92,9 +92,9 @@ class Selection(SelectionRecord):
     def plot(self) -> Figure:
         """The score against the number of columns, for every method, with standard errors."""
         require("matplotlib", "plot")
-        from fsjax.auto.pictures import plot_curves
+        from fsjax.auto.pictures import plot_contest
 
-        return plot_curves(self)
+        return plot_contest(self)
 
     def save(
         self, folder: str | Path, command: str | None = None, date: datetime.date | None = None
@@ -129,7 +129,7 @@ class Selection(SelectionRecord):
 
     def __str__(self) -> str:
         checks = summary.warnings_first(self)
-        sentences = summary.sentences(self)
+        sentences = summary.unsaid_sentences(self)
         text = [
             summary.keep_line(self),
             *sentences[:1],
@@ -141,7 +141,7 @@ class Selection(SelectionRecord):
         ]
         if self.with_leaks is not None:
             text += ["", f"With the likely leaks, k{summary.keep_line(self.with_leaks)[1:]}"]
-            text += summary.sentences(self.with_leaks)[:1]
+            text += summary.unsaid_sentences(self.with_leaks)[:1]
             text += [f"{line.label}: {line.text}" for line in summary.lines(self.with_leaks)]
         text.append("")
         for label, kinds, most in _REMARKS:

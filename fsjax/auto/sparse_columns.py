@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fsjax.auto.columns import RULES, Design, check_names, check_some_left, row_label
+from fsjax.auto.columns import RULES, Design, check_distinct_names, check_some_left, row_label
 from fsjax.auto.notes import Note
 from fsjax.errors import check_choice
 from fsjax.tables.checks import check_features, constant_columns
@@ -34,7 +34,7 @@ def sparse_design(X: Any, impute: str | None = None) -> Design:
         check_choice("impute", impute, RULES)
     table = float_rows(X)
     names = names_of(X)
-    check_names(names)
+    check_distinct_names(names)
     fill = "fill them before, as scikit-learn's SimpleImputer does, which keeps the table sparse"
     check_features(table, names, "X", fill)
     notes = _left_out(table, names)

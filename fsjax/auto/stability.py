@@ -26,7 +26,7 @@ from fsjax.auto.problem import Problem, with_kept
 from fsjax.auto.progress_file import json_number
 from fsjax.auto.quick_statistic import better_predictor
 from fsjax.auto.ranked_units import rank, rank_by_network
-from fsjax.auto.rankers import Ranking, consensus
+from fsjax.auto.rankers import Ranking, merged_ranking
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.auto.rule import CONSENSUS, Choice
 from fsjax.tables.base import as_table
@@ -168,7 +168,7 @@ def _rankings(
     # As many units of each ranking as in cross-validation.
     most = min(max(contest.problem.sizes), MERGED)
     merged = [
-        consensus(
+        merged_ranking(
             [simple(member, part, most).order[most] for member in contest.members()],
             problem.design.num_units,
             (size,),

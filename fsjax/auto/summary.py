@@ -51,7 +51,7 @@ def kept(selection: SelectionRecord) -> Kept:
     """The names of the selected columns, as far as they fit into a line."""
     if not selection.columns:
         return Kept("nothing", (), 0)
-    names = tuple(name_of(label) for label in selection.columns[:NAMED])
+    names = tuple(shown_name(label) for label in selection.columns[:NAMED])
     ends = list(itertools.accumulate(len(name) + 2 for name in names))
     names = names[: max(_MIN_NAMED, sum(end <= _CHARACTERS for end in ends))]
     offered = selection.facts["columns_offered"]
@@ -59,7 +59,7 @@ def kept(selection: SelectionRecord) -> Kept:
     return Kept(every, names, len(selection.columns) - len(names))
 
 
-def name_of(label: Hashable) -> str:
+def shown_name(label: Hashable) -> str:
     """The label of a column on one line, in quotes if it contains a comma."""
     text = shorten(printable(str(label)), _LENGTH)
     return f"'{text}'" if "," in text and isinstance(label, str) else text
@@ -72,7 +72,7 @@ def keep_line(selection: SelectionRecord) -> str:
     return "Keep: " + ": ".join(part for part in (number, named) if part)
 
 
-def sentences(selection: SelectionRecord) -> list[str]:
+def unsaid_sentences(selection: SelectionRecord) -> list[str]:
     """The statements that no note says as well; the first is the verdict."""
     notes = {note.text for note in selection.notes}
     return [text for text in selection.statements if text.removesuffix(".") not in notes]
@@ -152,7 +152,7 @@ def _leaks_left_out(selection: SelectionRecord) -> str:
     """The likely leaks that took no part, and the score with them."""
     columns = set(map(str, selection.table["column"]))
     leaks = [note.column for note in selection.notes if note.kind == "leak"]
-    leaks = [name_of(name) for name in leaks if name not in columns]
+    leaks = [shown_name(name) for name in leaks if name not in columns]
     if not leaks:
         return ""
     text = f"{', '.join(leaks)} ({'a likely leak' if len(leaks) == 1 else 'likely leaks'})"

@@ -67,7 +67,7 @@ def places(data_dir: str | Path | None) -> dict[str, Path]:
     return {label: Path(folder).expanduser() for label, folder in folders.items() if folder}
 
 
-def find(
+def find_file(
     name: str,
     forms: Sequence[FileForm],
     where: Sequence[Path],

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from fsjax.errors import ConfigError, DataError
 from fsjax.tables.base import numbers_of
-from fsjax.tables.checks import check_names, check_text, numeric_columns
+from fsjax.tables.checks import check_column_names, check_text, numeric_columns
 from fsjax.tables.dataset import CheckedDataset, Dataset
 from fsjax.tables.user_arrays import check_row_order, plain_columns
 from fsjax.tasks import TABLE, Task, name_of
@@ -39,7 +39,7 @@ def as_dataset(
     check_row_order(x, y=y)
     x = plain_columns(x)
     names = numeric_columns(x, "X") if isinstance(x, pd.DataFrame) else None
-    check_names(x)
+    check_column_names(x)
     x = numbers_of(x)
     check_text(x)
     if x.ndim != 2:

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 
 from fsjax.datasets.catalog import ENTRIES, Entry
 from fsjax.datasets.download import fetch
-from fsjax.datasets.files import FoundFiles, find, places
+from fsjax.datasets.files import FoundFiles, find_file, places
 from fsjax.datasets.generated import ehr_like, madelon_like
 from fsjax.datasets.nonlinear import ring_xor_sum
 from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
@@ -130,7 +130,7 @@ def _load_files(
 ) -> Dataset:
     entry, where = ENTRIES[name], places(data_dir)
     published = {remote.file: remote.sha256 for remote in entry.remotes}
-    search = partial(find, name, entry.forms, tuple(where.values()), entry.source, published)
+    search = partial(find_file, name, entry.forms, tuple(where.values()), entry.source, published)
     files, reason = search(), "download=False"
     if files is None and download:
         folder = where.get("data.dir", where["cache"]) / name

@@ -29,7 +29,7 @@ def is_lead() -> bool:
     return process_count() == 1 or jax.process_index() == 0
 
 
-def gathered(name: str, value: T) -> list[T]:
+def gathered_processes(name: str, value: T) -> list[T]:
     """The values of all processes, in the order of their numbers.
 
     Args:
@@ -58,8 +58,8 @@ def gathered(name: str, value: T) -> list[T]:
 
 
 def agreed(name: str, value: T) -> T:
-    """The value of process 0, in all processes; arguments and errors of :func:`gathered`."""
-    return gathered(name, value)[0]
+    """The value of process 0, in all processes; arguments and errors of :func:`gathered_processes`."""
+    return gathered_processes(name, value)[0]
 
 
 def share(name: str, data: bytes) -> bytes:
@@ -79,7 +79,7 @@ def shared_out(
     """Distributes ``function(items)``, one value per item, over the processes.
 
     Args:
-      name: as in :func:`gathered`.
+      name: as in :func:`gathered_processes`.
       items: the same in all processes.
       function: maps some of the items to their values, which JSON can represent.
 
@@ -89,7 +89,7 @@ def shared_out(
     count = process_count()
     if count == 1:
         return function(items)
-    shares = gathered(name, function(items[jax.process_index() :: count]))
+    shares = gathered_processes(name, function(items[jax.process_index() :: count]))
     values: list[Any] = [None] * len(items)
     for number, part in enumerate(shares):
         values[number::count] = part

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from fsjax.distributed.exchange import gathered, process_count
+from fsjax.distributed.exchange import gathered_processes, process_count
 from fsjax.errors import ConfigError
 
 #: What to do if a part differs.
@@ -24,7 +24,7 @@ _HINTS = {
 def check_same(**parts: Any) -> None:
     """Checks that ``code``, ``data`` and ``configuration`` are the same in all processes.
 
-    Each part is a value for :func:`digest`. A single process compares nothing.
+    Each part is a value for :func:`json_digest`. A single process compares nothing.
 
     Raises:
       ConfigError: in all processes; the message says which parts differ from those of process 0,
@@ -32,7 +32,9 @@ def check_same(**parts: Any) -> None:
     """
     if process_count() == 1:
         return
-    digests = gathered("comparison", {name: digest(part) for name, part in parts.items()})
+    digests = gathered_processes(
+        "comparison", {name: json_digest(part) for name, part in parts.items()}
+    )
     messages = []
     for name in parts:
         different = [
@@ -47,7 +49,7 @@ def check_same(**parts: Any) -> None:
         raise ConfigError(f"the processes disagree: {'; '.join(messages)}")
 
 
-def digest(part: Any) -> str:
+def json_digest(part: Any) -> str:
     """SHA-256 of a value as JSON; what JSON cannot represent is converted by ``str``."""
     return hashlib.sha256(json.dumps(part, sort_keys=True, default=str).encode()).hexdigest()
 

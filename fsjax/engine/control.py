@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fsjax.distributed.exchange import gathered, is_lead
+from fsjax.distributed.exchange import gathered_processes, is_lead
 from fsjax.errors import ConfigError, is_number
 
 
@@ -134,7 +134,7 @@ class Control:
             for newest in progress:
                 self.stopped |= bool(self.callback(newest))
         self.stopped |= self.left <= 0
-        votes = gathered("the end of training", (self.stopped, self._noted))
+        votes = gathered_processes("the end of training", (self.stopped, self._noted))
         self.stopped = votes[0][0]
         self._noted = next((noted for _, noted in votes if noted is not None), None)
         self.stopped |= self._noted is not None

@@ -25,7 +25,7 @@ def predict_rows(method: Method, state: TrainState, x: Array | SparseRows) -> Ar
     return map_rows(lambda part: method.predictor(state, part), x, EVALUATION_ROWS)
 
 
-def row_metrics(spec: Spec, outputs: Array, y: Array) -> dict[str, Array]:
+def metrics_of_each_row(spec: Spec, outputs: Array, y: Array) -> dict[str, Array]:
     """``tasks.row_metrics`` ``(B,)`` by name, with the loss of the run."""
     metrics = tasks.row_metrics(spec.task, outputs, y)
     if spec.loss is not None:
@@ -36,17 +36,19 @@ def row_metrics(spec: Spec, outputs: Array, y: Array) -> dict[str, Array]:
 
 
 def outputs_of_part(method: Method, state: TrainState, x: Array) -> Array | dict[str, Array]:
-    """Outputs ``(B, C)`` for some rows, or :func:`row_metrics` if the rows are their own target.
+    """Outputs ``(B, C)`` for some rows, or :func:`metrics_of_each_row` if the rows are their own target.
 
     Sparse rows and rows on disk are never in memory together, so their metrics are computed by row.
     """
     outputs = method.predictor(state, x)
     return (
-        outputs if tasks.TABLE[state.spec.task].supervised else row_metrics(state.spec, outputs, x)
+        outputs
+        if tasks.TABLE[state.spec.task].supervised
+        else metrics_of_each_row(state.spec, outputs, x)
     )
 
 
-def outputs_of(
+def outputs_of_rows(
     method: Method, state: TrainState, x: Array | SparseRows
 ) -> Array | dict[str, Array]:
     """Outputs ``(N, C)`` for all rows; for sparse rows as :func:`outputs_of_part`."""
@@ -63,20 +65,20 @@ def mean_of_rows(values: dict[str, Array], weight: Array) -> dict[str, Array]:
     }
 
 
-def evaluate(method: Method, state: TrainState, rows: MemoryRows) -> dict[str, Array]:
+def metrics_of_rows(method: Method, state: TrainState, rows: MemoryRows) -> dict[str, Array]:
     """``tasks.metrics`` of at least one row, for the discrete selection.
 
     Returns:
       Scalars by name, including ``loss``; with ``best_by='auc'`` also ``auc``, the area under the
       ROC curve of the second class.
     """
-    return evaluate_outputs(method, state, outputs_of(method, state, rows.x), rows)
+    return evaluate_outputs(method, state, outputs_of_rows(method, state, rows.x), rows)
 
 
 def evaluate_outputs(
     method: Method, state: TrainState, outputs: Array | dict[str, Array], rows: DeviceRows
 ) -> dict[str, Array]:
-    """:func:`evaluate`, given the result of :func:`outputs_of`."""
+    """:func:`metrics_of_rows`, given the result of :func:`outputs_of_rows`."""
     del method
     if isinstance(outputs, dict):
         return mean_of_rows(outputs, rows.weight)

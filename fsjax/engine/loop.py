@@ -14,8 +14,8 @@ from jax import Array
 
 from fsjax.engine.epoch_metrics import (
     CONNECTION_EPOCHS,
-    evaluate,
     input_connections,
+    metrics_of_rows,
     record_connections,
     topology_metrics,
 )
@@ -151,7 +151,7 @@ class Feed(Protocol):
         """Runs the optimiser steps of an epoch; returns the state and the recorded values."""
 
     def evaluate(self, state: TrainState, rows: Rows[Any, Any]) -> dict[str, Array]:
-        """Runs :func:`evaluate` for the validation or the test rows."""
+        """Runs :func:`metrics_of_rows` for the validation or the test rows."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +188,7 @@ class InMemory:
 
     def evaluate(self, state: TrainState, rows: MemoryRows) -> dict[str, Array]:
         """As in :class:`Feed`."""
-        return evaluate(self.method, state, rows)
+        return metrics_of_rows(self.method, state, rows)
 
 
 def train_epoch(

@@ -26,7 +26,7 @@ from fsjax.engine.user_function_checks import check_loss
 from fsjax.environment.garbage_collection import paused
 from fsjax.environment.jax_settings import check_process
 from fsjax.errors import ConfigError, DataError, check_choice, check_num_features, check_whole
-from fsjax.groups import check_groups
+from fsjax.groups import checked_groups
 from fsjax.method import BEST_BY, Method, Spec, TrainState
 from fsjax.registry import Fixed, MethodStructure, structure_of
 from fsjax.tables.dataset import Dataset
@@ -107,7 +107,7 @@ def planned_run(
 
 def _groups(method: Method, options: DataOptions, dataset: Dataset) -> tuple[int, ...] | None:
     """The group of each column; ConfigError if the method cannot select groups."""
-    groups = check_groups(options.groups, dataset.num_features)
+    groups = checked_groups(options.groups, dataset.num_features)
     if groups is not None and not method.about.takes_groups:
         raise ConfigError(
             f"{method.name} selects single columns, not groups; leave groups out, or choose "

@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec
 
 from fsjax.distinct_columns import distinct_top_k
 from fsjax.engine import loop
-from fsjax.engine.epoch_metrics import outputs_of
+from fsjax.engine.epoch_metrics import outputs_of_rows
 from fsjax.engine.mesh import RUNS, mesh_of, replicated
 from fsjax.engine.rows import AnyArray, Arrays, DeviceRows, MemoryRows, as_batch, has_own_rows
 from fsjax.errors import ConfigError
@@ -182,7 +182,7 @@ def finish_seeds(
         ranking = distinct_top_k(
             selection.scores, selection.scores.shape[0], selection.picks, state.feature_mask
         )
-        outputs = None if x is None else outputs_of(method, state, x)
+        outputs = None if x is None else outputs_of_rows(method, state, x)
         return Chosen(state, selection.scores, ranking, gates, closed, outputs)
 
     return _one_after_another(finish, has_own_rows(arrays), (arrays, x_test), states, threshold)

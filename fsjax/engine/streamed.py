@@ -161,7 +161,7 @@ class StreamedEpochs:
         """As in :class:`fsjax.engine.loop.Feed`; the rows come in parts."""
         num_blocks = len(_blocks(rows.x))
         if num_blocks == 1:
-            return self.inspect(epoch_metrics.evaluate, state, self._take(state))
+            return self.inspect(epoch_metrics.metrics_of_rows, state, self._take(state))
         parts = [
             self.inspect(epoch_metrics.outputs_of_part, state, self._take(state).x)
             for _ in range(num_blocks)

@@ -16,9 +16,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fsjax.auto import Selection, select
-from fsjax.auto.summary import sentences
+from fsjax.auto.summary import unsaid_sentences
 from fsjax.errors import DataError
-from fsjax.estimators.base import importances
+from fsjax.estimators.base import importance_shares
 from fsjax.tables.columns import default_names
 from fsjax.tables.user_arrays import check_row_order
 
@@ -129,14 +129,14 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         columns = rows.shape[1]
         self.scores_ = np.full(columns, np.nan)
         self.scores_[order] = table["score"]
-        self.feature_importances_ = importances(self.scores_)
+        self.feature_importances_ = importance_shares(self.scores_)
         rest = np.setdiff1d(np.arange(columns), order)
         self.ranking_ = np.empty(columns, int)
         self.ranking_[np.concatenate([order, rest])] = np.arange(1, columns + 1)
         self.support_ = np.zeros(columns, bool)
         self.support_[[place[label] for label in self.selection_.columns]] = True
         if not self.support_.any():
-            verdict = sentences(self.selection_)[0]
+            verdict = unsaid_sentences(self.selection_)[0]
             warnings.warn(f"no column is selected, so all are kept: {verdict}", stacklevel=2)
             self.support_[:] = True
         self.n_features_ = int(self.support_.sum())

@@ -63,7 +63,7 @@ def _present(function: Callable[P, R] | None) -> Callable[P, R]:
     return function
 
 
-def importances(scores: np.ndarray) -> np.ndarray:
+def importance_shares(scores: np.ndarray) -> np.ndarray:
     """Scores ``(D,)`` as shares: at least 0, with a sum of 1.
 
     NaN and negative infinity count as 0, infinity as the largest finite score.
@@ -153,7 +153,7 @@ class Selector(SelectorMixin, Reader):
         count, first = check_whole("n_seeds", self.n_seeds), inputs.first_seed(self.random_state)
         dataset, split, weight = self._data(rows, targets, weight, first)
         group_labels = getattr(self, "groups", None)
-        groups = inputs.group_numbers(group_labels, self.n_features_in_)
+        groups = inputs.numbers_of_groups(group_labels, self.n_features_in_)
         wanted = self._number_to_select(int(groups.max()) + 1)
         method = self._method(wanted)
         result = fit(
@@ -257,7 +257,7 @@ class Selector(SelectorMixin, Reader):
         self.selected_ = [result.columns_of(units_of_seed) for units_of_seed in by_seed]
         self.own_number_ = wanted is None
         self.scores_ = np.mean(result.scores, axis=0)[groups]
-        self.feature_importances_ = importances(self.scores_)
+        self.feature_importances_ = importance_shares(self.scores_)
         self.ranking_ = ranking[groups]
         self.selection_frequency_ = chosen.mean(axis=0)[groups]
         self.n_features_ = int(self.support_.sum())

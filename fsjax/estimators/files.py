@@ -10,7 +10,7 @@ from fsjax.engine import FitResult
 from fsjax.errors import DataError, FsjaxError
 from fsjax.estimators.base import Selector
 from fsjax.estimators.factory import ESTIMATORS
-from fsjax.estimators.inputs import group_numbers
+from fsjax.estimators.inputs import numbers_of_groups
 from fsjax.estimators.packing import ARRAYS, KIND, check_parameters, from_json
 from fsjax.storage import npz, results
 from fsjax.tasks import TABLE
@@ -82,7 +82,7 @@ def _unpacked(
     if header["target"]:
         estimator._target = _target(header["target"], spec.num_outputs)
     labels = getattr(estimator, "groups", None)
-    groups = group_numbers(labels, spec.num_columns)
+    groups = numbers_of_groups(labels, spec.num_columns)
     if (None if labels is None else tuple(groups.tolist())) != spec.groups:
         raise DataError("the parameter 'groups' is not that of the network")
     if type(header["own_number"]) is not bool or header["own_number"] and result.gates is None:

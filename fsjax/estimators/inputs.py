@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_sample_weight
 
 from fsjax.errors import ConfigError, check_whole, is_number, nearest
-from fsjax.tables.checks import check_features, check_names, check_text, numeric_columns
+from fsjax.tables.checks import check_column_names, check_features, check_text, numeric_columns
 from fsjax.tables.scaling import KINDS
 from fsjax.tables.user_arrays import plain_columns
 
@@ -52,7 +52,7 @@ def number_to_select(number: float | None, num_columns: int, what: str = "column
 
 def check_frame(X: Any) -> None:
     """DataError, with the names, for columns that share a name or do not hold numbers."""
-    check_names(X)
+    check_column_names(X)
     if isinstance(X, pd.DataFrame):
         numeric_columns(plain_columns(X), "X", _holds_numbers)
     elif isinstance(X, np.ndarray):
@@ -147,7 +147,7 @@ def class_weights(class_weight: Any, classes: np.ndarray, y: np.ndarray) -> np.n
     return weights[y]
 
 
-def group_numbers(groups: Any, num_columns: int) -> np.ndarray:
+def numbers_of_groups(groups: Any, num_columns: int) -> np.ndarray:
     """The group number of each column ``(D,)``; without groups, its own number.
 
     Raises:

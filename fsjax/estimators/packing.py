@@ -56,7 +56,7 @@ def pack(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     }
     for name in ARRAYS:
         if hasattr(estimator, name):
-            arrays[f"estimator/{name}"] = plain(getattr(estimator, name), name)
+            arrays[f"estimator/{name}"] = plain_labels(getattr(estimator, name), name)
     return header, arrays
 
 
@@ -89,7 +89,7 @@ def from_json(value: Any) -> Any:
     return value
 
 
-def plain(values: np.ndarray, name: str) -> np.ndarray:
+def plain_labels(values: np.ndarray, name: str) -> np.ndarray:
     """Labels without Python objects in them."""
     values = np.asarray(values)
     if values.dtype != object:

@@ -98,7 +98,7 @@ def norms(w1: Array) -> Array:
     return jnp.linalg.norm(w1, axis=1)
 
 
-def largest(w1: Array) -> Array:
+def first_choices(w1: Array) -> Array:
     """``(D,)`` scores that rank columns by which hidden unit chooses them first.
 
     A column that unit u of H is the first to choose scores H - u; columns that no unit chooses
@@ -112,4 +112,4 @@ def largest(w1: Array) -> Array:
 
 
 #: Functions from W1 to the scores of the columns, by the name in ``rank_by``.
-SCORES = {"largest": largest, "norm": norms}
+SCORES = {"largest": first_choices, "norm": norms}

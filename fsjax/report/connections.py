@@ -29,7 +29,7 @@ MAX_LINEAR: Final = 100
 
 
 def connections_height(result: FitResult, image_shape: tuple[int, ...] | None) -> float:
-    """Height in inches that :func:`draw_connections` needs; 0 if nothing was counted."""
+    """Height in inches that :func:`plot_connections` needs; 0 if nothing was counted."""
     if not result.connection_epochs or result.input_connections is None:
         return 0.0
     if image_shape is None:
@@ -38,7 +38,7 @@ def connections_height(result: FitResult, image_shape: tuple[int, ...] | None) -
     return height + MAPS_TITLES
 
 
-def draw_connections(
+def plot_connections(
     figure: FigureBase,
     result: FitResult,
     image_shape: tuple[int, ...] | None = None,

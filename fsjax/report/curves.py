@@ -69,7 +69,7 @@ def plot_curves(result: FitResult) -> Figure:
     epoch of each seed. The figure is 1200 pixels wide.
     """
     panels = panels_of(result.task, result.history)
-    figure = style.new_figure(3.1, title=style.title(result))
+    figure = style.new_figure(3.1, title=style.title_of(result))
     for number, panel in enumerate(panels, start=1):
         axes = figure.add_subplot(1, len(panels), number)
         draw_panel(axes, panel, np.asarray(result.best_epoch))

@@ -76,7 +76,7 @@ def plot_path(path: Mapping[str, Any] | FitResult, title: str | None = None) -> 
     """
     if isinstance(path, FitResult):
         if title is None:
-            title = style.title(dataclasses.replace(path, seeds=path.seeds[:1]))
+            title = style.title_of(dataclasses.replace(path, seeds=path.seeds[:1]))
         path = path_of(path)
     known = {entry.main_metric: entry for entry in TABLE.values()}
     metric = next((m for m in known if path.get(f"valid_{m}") is not None), "accuracy")

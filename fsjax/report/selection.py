@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from fsjax.engine.result import FitResult
 from fsjax.errors import DataError
 from fsjax.report import style
-from fsjax.report.connections import connections_height, draw_connections
+from fsjax.report.connections import connections_height, plot_connections
 
 #: Most bars in a figure.
 MAX_BARS = 40
@@ -65,7 +65,7 @@ def plot_selection(
         )
     if background is not None and len(background) != columns:
         raise DataError(f"background has {len(background)} entries; give {columns}, one per column")
-    names = style.unit_names(result, feature_names, most_selected(result))
+    names = style.axis_names(result, feature_names, most_selected(result))
     extra = connections_height(result, image_shape)
     if image_shape is None:
         height = 1.6 + 0.19 * max(len(names), 6)
@@ -76,11 +76,11 @@ def plot_selection(
     layout: Literal["constrained", "compressed"] = (
         "constrained" if image_shape is None or extra else "compressed"
     )
-    figure = style.new_figure(height + extra, layout, style.title(result))
+    figure = style.new_figure(height + extra, layout, style.title_of(result))
     upper: FigureBase = figure
     if extra:
         upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=(height, extra))[:, 0]
-        draw_connections(lower, result, image_shape, image_order)
+        plot_connections(lower, result, image_shape, image_order)
     if image_shape is None:
         _draw_bars(upper, result, names)
     else:

@@ -48,11 +48,11 @@ def plot_stability(
     frequency = result.selection_frequency
     bars = min(check_whole("top", top), np.count_nonzero(frequency))
     shown = consensus(result.selected, result.scores, columns)[:bars]
-    names = style.unit_names(result, feature_names, shown)
+    names = style.axis_names(result, feature_names, shown)
 
     stability = stability_text(stability_metrics(result), result.runs)
     height = 1.75 + 0.19 * max(len(shown), 6)
-    figure = style.new_figure(height, title=f"{style.title(result)}\n{stability}")
+    figure = style.new_figure(height, title=f"{style.title_of(result)}\n{stability}")
     axes = figure.add_subplot()
     in_consensus = np.arange(len(shown)) < result.num_features
     colors = np.where(in_consensus, CONSENSUS_COLOR, OTHER_COLOR)

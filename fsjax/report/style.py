@@ -163,7 +163,7 @@ def cap_percent(axes: Axes) -> None:
     axes.set_ylim(low, min(high, 100.0 + 0.03 * (high - low)))
 
 
-def title(result: FitResult) -> str:
+def title_of(result: FitResult) -> str:
     """One line: method, data set, K, task and number of runs."""
     return (
         f"{shorten(result.method.name)} on {shorten(result.dataset)}, K = {result.num_features}, "
@@ -176,7 +176,7 @@ def all_runs(result: FitResult) -> str:
     return "halves of the rows" if result.runs == "half" else plural(result.runs)
 
 
-def unit_names(
+def axis_names(
     result: FitResult, names: Sequence[str] | None, chosen: Sequence[int] | np.ndarray
 ) -> list[str]:
     """Names of the chosen columns for an axis: from ``names``, the result's, or ``x0``, ``x1``, ...

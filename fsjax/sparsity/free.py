@@ -95,7 +95,7 @@ def by_rejection(
         before = tuple(jnp.concatenate([-jnp.ones(1, jnp.int32), part[:-1]]) for part in drawn)
         free = (drawn[0] < LAST) & ~places.same(before, drawn)
         for block in taken:
-            free &= ~places.marked(*block, places.find(block.keys, drawn), drawn)
+            free &= ~places.marked_keys(*block, places.find_keys(block.keys, drawn), drawn)
         return key, FreePairs(drawn, free)
 
     def too_few(carry: tuple) -> Array:

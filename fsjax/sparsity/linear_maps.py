@@ -1,7 +1,7 @@
 """Finds and replaces the linear maps of a function: products of inputs and a parameter.
 
 Networks of Flax, Equinox and Haiku are traced to the same operations of JAX. :func:`linear_maps`
-finds those that multiply inputs by a parameter, and :func:`evaluate` computes the function with
+finds those that multiply inputs by a parameter, and :func:`evaluate_maps` computes the function with
 other code in their place. Pruned layers can thus be summarised, calibrated and compressed without
 changes to the network.
 """
@@ -124,11 +124,11 @@ def linear_maps(function: Callable, params: PyTree, *inputs: PyTree) -> list[Lin
     def note(linear: LinearMap, rows: Array, weight: Array | None) -> None:
         maps.append(linear)
 
-    jax.eval_shape(lambda p, x: evaluate(function, note, p, *x), params, inputs)
+    jax.eval_shape(lambda p, x: evaluate_maps(function, note, p, *x), params, inputs)
     return maps
 
 
-def evaluate(function: Callable, handler: Handler, params: PyTree, *inputs: PyTree) -> PyTree:
+def evaluate_maps(function: Callable, handler: Handler, params: PyTree, *inputs: PyTree) -> PyTree:
     """Computes ``function(params, *inputs)`` with a handler for its linear maps.
 
     Args:
@@ -139,7 +139,7 @@ def evaluate(function: Callable, handler: Handler, params: PyTree, *inputs: PyTr
 
 
 def evaluator(function: Callable, params: PyTree, *inputs: PyTree) -> Callable[..., PyTree]:
-    """Traces a function once, for many calls of :func:`evaluate` with arrays of these shapes.
+    """Traces a function once, for many calls of :func:`evaluate_maps` with arrays of these shapes.
 
     Returns:
       ``(handler, params, *inputs) -> outputs``. Leaves of ``params`` may be ``None`` if the handler

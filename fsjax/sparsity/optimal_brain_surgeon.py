@@ -18,7 +18,7 @@ from jax import Array
 
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.errors import ConfigError
-from fsjax.sparsity.linear_maps import LinearMap, evaluate, linear_maps
+from fsjax.sparsity.linear_maps import LinearMap, evaluate_maps, linear_maps
 from fsjax.sparsity.masks import Where, by_pattern, is_kernel, named_leaves
 from fsjax.sparsity.structures import Structure, highest
 from fsjax.sparsity.trees import with_leaves
@@ -194,7 +194,7 @@ def _hessian(function: Callable, linear: LinearMap, params: PyTree, *inputs: PyT
                 patches = used.patches(rows).astype(jnp.float32)
                 sums.append(patches.T @ patches)
 
-        evaluate(function, note, params, *inputs)
+        evaluate_maps(function, note, params, *inputs)
         return sums[0]
 
     return compute(params, inputs)

@@ -62,7 +62,7 @@ def at(keys: Keys, indices: Array) -> Keys:
     return tuple(key[indices] for key in keys)
 
 
-def find(keys: Keys, wanted: Keys) -> Array:
+def find_keys(keys: Keys, wanted: Keys) -> Array:
     """The number of ascending keys ``(n,)`` before each wanted key, int32 ``(m,)``."""
     number = keys[0].size
 
@@ -76,7 +76,7 @@ def find(keys: Keys, wanted: Keys) -> Array:
     return jax.lax.fori_loop(0, number.bit_length(), halve, (low, jnp.full_like(low, number)))[0]
 
 
-def marked(keys: Keys, among: Array, indices: Array, wanted: Keys) -> Array:
-    """Which wanted keys are in ``keys[among]``; ``indices`` are those of :func:`find`."""
+def marked_keys(keys: Keys, among: Array, indices: Array, wanted: Keys) -> Array:
+    """Which wanted keys are in ``keys[among]``; ``indices`` are those of :func:`find_keys`."""
     nearest = jnp.minimum(indices, among.size - 1)
     return among[nearest] & same(at(keys, nearest), wanted)

@@ -148,7 +148,9 @@ def _largest(old: _Old, key: Array, scores: RowScores) -> FreePairs:
 
 def _best_or_random(old: _Old, key: Array, scores: RowScores) -> FreePairs:
     picks = _best(old, key, scores)
-    back = places.marked(old.keys, old.dropped, places.find(old.keys, picks.keys), picks.keys)
+    back = places.marked_keys(
+        old.keys, old.dropped, places.find_keys(old.keys, picks.keys), picks.keys
+    )
     picks = picks._replace(chosen=picks.chosen & ~back)
     left = old.wanted - jnp.sum(picks.chosen, dtype=jnp.int32)
     taken = (old.kept, Taken(*picks))
@@ -192,8 +194,8 @@ def _both(first: FreePairs, second: FreePairs, count: int) -> FreePairs:
 def _merged(connections: Connections, old: _Old, new: FreePairs) -> Change:
     """Merges kept and grown connections in order; positions are computed without sorting."""
     number = old.most
-    positions = places.find(old.keys, new.keys)
-    back = new.chosen & places.marked(old.keys, old.dropped, positions, new.keys)
+    positions = places.find_keys(old.keys, new.keys)
+    back = new.chosen & places.marked_keys(old.keys, old.dropped, positions, new.keys)
     kept_before = jnp.concatenate(
         [jnp.zeros(1, jnp.int32), jnp.cumsum(~old.dropped, dtype=jnp.int32)]
     )

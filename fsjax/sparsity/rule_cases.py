@@ -145,12 +145,12 @@ def cases_of(subject: Subject) -> Cases:
     fractions = np.asarray([fraction for *_, fraction in settings], np.float32)
     second = fractions
     if subject.kind == "grow":
-        second = np.stack([smallest(*pair) for pair in zip(layers, fractions, strict=True)])
+        second = np.stack([weakest(*pair) for pair in zip(layers, fractions, strict=True)])
     fields = {name: np.stack([layer[name] for layer in layers]) for name in subject.fields}
     return Cases(fields, second, fractions, np.asarray([draw for _, draw, _ in settings]))
 
 
-def smallest(fields: Fields, fraction: float) -> np.ndarray:
+def weakest(fields: Fields, fraction: float) -> np.ndarray:
     """The given fraction of the active connections: those with the smallest weights."""
     mask = fields["mask"]
     order = np.argsort(np.where(mask, np.abs(fields["weight"]), np.inf), axis=None)

@@ -64,7 +64,7 @@ def summarize(
         active, vectors = int(mask.sum()), sum(linear.rows for linear in maps.get(path, ()))
         rows[path] = {
             "shape": " x ".join(map(str, leaves[path].shape)),
-            "structure": structure_of(np.asarray(turned[path])),
+            "structure": structure_of_mask(np.asarray(turned[path])),
             "connections": mask.size,
             "active": active,
             "density": active / mask.size,
@@ -84,7 +84,7 @@ def summarize(
     return table if function is not None else table.drop(columns=["flops", "dense_flops"])
 
 
-def structure_of(mask: np.ndarray) -> str:
+def structure_of_mask(mask: np.ndarray) -> str:
     """The most specific structure of a mask ``(..., I, O)``, named as in :func:`summarize`."""
     if mask.all():
         return "dense"

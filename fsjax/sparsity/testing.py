@@ -26,7 +26,7 @@ from fsjax.sparsity.rule_cases import (
     Subject,
     cases_of,
     random_fields,
-    smallest,
+    weakest,
 )
 from fsjax.sparsity.topology import (
     DropRule,
@@ -181,7 +181,7 @@ def _check_types(subject: Subject) -> None:
     """Checks the shape and type of the result and the fields that are read, by tracing alone."""
     rng, half = np.random.default_rng(0), math.prod(subject.shape) // 2
     layer = random_fields(subject.shape, subject.importance, rng, half, "continuous")
-    second = np.float32(0.5) if subject.kind == "drop" else smallest(layer, 0.5)
+    second = np.float32(0.5) if subject.kind == "drop" else weakest(layer, 0.5)
 
     def trace(fields: Fields) -> None:
         jax.eval_shape(subject.answer, fields, second, jax.random.key(0))

@@ -119,7 +119,7 @@ def _is_text(value: object) -> bool:
     return False
 
 
-def check_names(X: Any) -> None:
+def check_column_names(X: Any) -> None:
     """DataError for a pandas frame with repeated column names."""
     if not isinstance(X, pd.DataFrame):
         return

@@ -22,7 +22,7 @@ Columns: TypeAlias = np.ndarray | sp.csr_array
 FEW = 500
 
 
-def is_sparse(X: Any) -> bool:
+def is_sparse_table(X: Any) -> bool:
     """Whether a table is a SciPy matrix, or a frame whose columns are all sparse numbers.
 
     Values that such a frame does not store have to be 0.
@@ -47,12 +47,12 @@ def names_of(X: Any) -> tuple[str, ...]:
 
 
 def float_rows(X: Any) -> sp.csr_array:
-    """A table for which :func:`is_sparse` holds as CSR rows, float64."""
+    """A table for which :func:`is_sparse_table` holds as CSR rows, float64."""
     rows = as_csr(X.sparse.to_coo() if isinstance(X, pd.DataFrame) else X)
     return sp.csr_array((rows.data.astype(np.float64), rows.indices, rows.indptr), shape=X.shape)
 
 
-def moments(X: Columns, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def mean_and_scale(X: Columns, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Means and deviations ``(D,)`` of the columns, of rows with weights ``(N,)`` if given."""
     if weights is None:
         return column_moments(X) if sp.issparse(X) else (X.mean(axis=0), X.std(axis=0))
@@ -74,7 +74,7 @@ def limits(X: Columns) -> tuple[np.ndarray, np.ndarray]:
     return column_limits(X) if sp.issparse(X) else (X.min(axis=0), X.max(axis=0))
 
 
-def scaled(X: Columns, mean: np.ndarray | float, scale: np.ndarray) -> Columns:
+def scaled_columns(X: Columns, mean: np.ndarray | float, scale: np.ndarray) -> Columns:
     """``(X - mean) / scale``; sparse columns are not centred. An infinite scale gives zeros."""
     if isinstance(X, np.ndarray):
         return (X - mean) / scale
@@ -112,7 +112,7 @@ def ranks(X: Columns) -> Columns:
     return sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
 
 
-def permuted(X: sp.csr_array, rng: np.random.Generator) -> sp.csr_array:
+def permuted_columns(X: sp.csr_array, rng: np.random.Generator) -> sp.csr_array:
     """Each column with its stored values in other rows, drawn at random."""
     columns = sp.csc_array(X)
     rows = [

@@ -24,7 +24,7 @@ from fsjax.tables.sparse_rows import (
     only_columns,
     stacked,
 )
-from fsjax.tables.stored_rows import StoredRows, all_rows
+from fsjax.tables.stored_rows import StoredRows, loaded_rows
 
 #: Scaled rows ``(N, D)`` on the host.
 HostTable: TypeAlias = np.ndarray | SparseRows | StoredRows
@@ -100,7 +100,7 @@ def with_columns(x: HostTable, columns: np.ndarray, zero_others: bool) -> HostTa
     """Rows in memory with only the columns ``(M,)``, or with zeros in place of the others."""
     if isinstance(x, SparseRows):
         return only_columns(x, columns, zero_others)
-    rows = all_rows(x)
+    rows = loaded_rows(x)
     if not zero_others:
         return rows[:, columns]
     kept = np.zeros(rows.shape[1], bool)
@@ -110,7 +110,7 @@ def with_columns(x: HostTable, columns: np.ndarray, zero_others: bool) -> HostTa
 
 def dense_rows(x: HostTable) -> np.ndarray:
     """Scaled rows ``(N, D)`` as an array."""
-    return np.asarray(x[:]) if isinstance(x, SparseRows) else all_rows(x)
+    return np.asarray(x[:]) if isinstance(x, SparseRows) else loaded_rows(x)
 
 
 def stack_rows(trees: Sequence[Any]) -> Any:

@@ -109,7 +109,7 @@ class StoredRows:
         return [self.table.rows, *self.scaler, summary.lowest, summary.highest, summary.total]
 
 
-def all_rows(x: np.ndarray | StoredRows) -> np.ndarray:
+def loaded_rows(x: np.ndarray | StoredRows) -> np.ndarray:
     """Scaled rows ``(N, D)`` in memory."""
     if not isinstance(x, StoredRows):
         return x

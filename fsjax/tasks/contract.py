@@ -45,7 +45,7 @@ def check_task(task: str | Task) -> None:
 
     before = values(*rows)
     for key, value in before.items():
-        require(np.isfinite(value), f"{key} is {value}")
+        require_that(np.isfinite(value), f"{key} is {value}")
     _check_weights(values, rows, entry.coupled)
     if not entry.coupled:
         one_by_one = jax.jit(functools.partial(row_metrics, name))(rows.outputs, rows.y)["loss"]
@@ -53,21 +53,21 @@ def check_task(task: str | Task) -> None:
             f"the loss of all rows is {before['loss']:.4g}, the mean of their losses "
             f"{np.mean(one_by_one):.4g}; set coupled=True if a loss depends on the other rows"
         )
-        require(np.isclose(np.mean(one_by_one), before["loss"], rtol=1e-3, atol=1e-6), advice)
+        require_that(np.isclose(np.mean(one_by_one), before["loss"], rtol=1e-3, atol=1e-6), advice)
     slope = np.asarray(jax.jit(jax.grad(functools.partial(task_loss, name)))(*rows))
-    require(np.isfinite(slope).all(), "the gradient of the loss is not finite")
-    require(slope.any(), "the gradient of the loss is 0 everywhere, so that nothing is learnt")
+    require_that(np.isfinite(slope).all(), "the gradient of the loss is not finite")
+    require_that(slope.any(), "the gradient of the loss is 0 everywhere, so that nothing is learnt")
     after = values(rows.outputs - 1e-2 / np.abs(slope).max() * slope, rows.y, rows.weight)["loss"]
     lower = f"a step against the gradient turns the loss {before['loss']:.6g} into {after:.6g}"
-    require(after < before["loss"], lower)
+    require_that(after < before["loss"], lower)
     for key, value in entry.test_metrics(rows.outputs, rows.y).items():
-        require(np.isfinite(value), f"the test metric {key!r} is {value}")
+        require_that(np.isfinite(value), f"the test metric {key!r} is {value}")
     if entry.score is not None:
         predictions = entry.estimate(np.stack([rows.outputs, rows.outputs]))
         if entry.one_output and predictions.ndim == 2:
             predictions = predictions[:, 0]
         score = entry.score(rows.y, predictions, sample_weight=rows.weight)
-        require(np.isfinite(score), f"the score is {score}")
+        require_that(np.isfinite(score), f"the score is {score}")
 
 
 def _check_weights(values: Callable[..., dict[str, float]], rows: Sample, coupled: bool) -> None:
@@ -94,9 +94,9 @@ def _check_weights(values: Callable[..., dict[str, float]], rows: Sample, couple
         before, after = values(*plain), values(*changed)
         for key, value in before.items():
             same = np.isclose(value, after[key], rtol=1e-3, atol=1e-6)
-            require(same, f"{fault} {key}: {value:.4g} and {after[key]:.4g}")
+            require_that(same, f"{fault} {key}: {value:.4g} and {after[key]:.4g}")
 
 
-def require(holds: bool | np.bool_, message: str) -> None:
+def require_that(holds: bool | np.bool_, message: str) -> None:
     if not holds:
         raise AssertionError(message)

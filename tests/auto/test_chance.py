@@ -8,7 +8,7 @@ from fsjax.auto import chance
 from fsjax.auto.budget import Clock
 from fsjax.auto.chance import Chance, chance_test, verdict
 from fsjax.auto.columns import design_of_array
-from fsjax.auto.problem import Problem, on_rows, some_rows
+from fsjax.auto.problem import Problem, on_rows, representative_rows
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.scoring import METRICS
 
@@ -59,7 +59,7 @@ def test_rows_that_take_part_have_their_targets_and_are_permuted_as_they_may(kin
     asked = problem(X, X[:, 1], "regression", **more.get(kind, {})).replace(seed=4)
     assert chance_test(asked, Ledger(None), Clock(1e6), 1.0) == Chance(0, 49)
     ((y, draws, seed, groups, ordered),) = calls
-    rows = some_rows(asked, 60)
+    rows = representative_rows(asked, 60)
     np.testing.assert_array_equal(y, X[rows, 1])
     assert (draws, seed, ordered) == (49, 4, kind == "series")
     if kind == "groups":

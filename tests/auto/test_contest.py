@@ -12,11 +12,11 @@ from fsjax.auto import select_columns as selecting
 from fsjax.auto.budget import Clock
 from fsjax.auto.columns import Design, design_of_array
 from fsjax.auto.compete import Contest
+from fsjax.auto.fit_to_budget import fit_to_budget
 from fsjax.auto.folds import halves
 from fsjax.auto.judge import judges_of
 from fsjax.auto.network_contenders import contenders
-from fsjax.auto.plan import plan
-from fsjax.auto.problem import Problem, on_rows, sizes_of, some_rows, with_kept
+from fsjax.auto.problem import Problem, on_rows, representative_rows, sizes_of, with_kept
 from fsjax.auto.progress_file import Ledger
 from fsjax.auto.rankers import SIMPLE, Ranking
 from fsjax.auto.rankers.parts import Part, standardise
@@ -86,7 +86,7 @@ def test_rows_of_a_draw_keep_their_targets_and_groups():
     table = design_of_array(np.column_stack([np.sqrt(numbers), -np.log1p(numbers)]), None, None)
     groups = numbers // 3
     long = problem(1500, task="regression", y=1.0 * numbers, design=table, row_groups=groups)
-    rows = some_rows(long, 600)
+    rows = representative_rows(long, 600)
     few = on_rows(long, rows)
     assert len(few.y) == 600
     np.testing.assert_array_equal(few.design.X, table.X[rows])
@@ -143,7 +143,7 @@ def test_a_judge_is_tried_on_columns_that_training_rows_chose(monkeypatch):
 
     monkeypatch.setitem(SIMPLE, "univariate", watched)
     judge = judges_of("classification")[0]
-    plan(problem(columns=60), judge, Ledger(None), Clock(3600.0))
+    fit_to_budget(problem(columns=60), judge, Ledger(None), Clock(3600.0))
     assert rows == [96] * 5
 
 
@@ -264,24 +264,24 @@ def test_a_method_that_fails_does_not_lose_the_others(monkeypatch):
 
 def test_tall_tables_are_compared_on_as_many_rows_as_there_is_time_for():
     example = problem(30_000, 4)
-    long = plan(example, None, Ledger(None), Clock(3600.0))
-    short = plan(example, None, Ledger(None), Clock(2.0))
+    long = fit_to_budget(example, None, Ledger(None), Clock(3600.0))
+    short = fit_to_budget(example, None, Ledger(None), Clock(2.0))
     assert len(short.y) <= len(long.y) == 10_000
     # The same plan is carried out when it is started again.
     ledger = Ledger(None)
-    first = plan(example, None, ledger, Clock(3600.0))
-    again = plan(example, None, ledger, Clock(0.1))
+    first = fit_to_budget(example, None, ledger, Clock(3600.0))
+    again = fit_to_budget(example, None, ledger, Clock(0.1))
     assert len(again.y) == len(first.y) and again.judge == first.judge
 
 
 def test_rows_are_drawn_in_proportion_by_groups_or_the_latest():
     y = np.repeat([0, 1], [29_000, 1_000])
-    rows = some_rows(problem(30_000, 3, y=y), 3000)
+    rows = representative_rows(problem(30_000, 3, y=y), 3000)
     assert len(rows) == 3000 and y[rows].sum() == 100
     groups = np.repeat(np.arange(3000), 10)
-    drawn = some_rows(problem(30_000, 3, row_groups=groups), 3000)
+    drawn = representative_rows(problem(30_000, 3, row_groups=groups), 3000)
     assert len(drawn) <= 3000 and (np.bincount(groups[drawn])[np.unique(groups[drawn])] == 10).all()
-    assert some_rows(problem(30_000, 3, ordered=True), 3000).min() == 27_000
+    assert representative_rows(problem(30_000, 3, ordered=True), 3000).min() == 27_000
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from fsjax.auto import library
 from fsjax.auto.columns import design_of_array
 from fsjax.auto.folds import Fold, parts
 from fsjax.auto.library import screened_columns, stratified_rows
-from fsjax.auto.network_contenders import contenders, expected_seconds
+from fsjax.auto.network_contenders import contenders, network_seconds
 from fsjax.auto.rankers.parts import Part, standardise
 from fsjax.tables.dataset import Dataset
 
@@ -115,11 +115,11 @@ def test_contenders_suit_the_shape_of_the_table():
 
 
 def test_expected_seconds_grow_with_the_work():
-    usual = expected_seconds("binmask", 140, 1000)
-    assert expected_seconds("binmask", 140, 1000, folds=1) < usual
-    assert expected_seconds("binmask", 140, 1000, kept=True) < usual
+    usual = network_seconds("binmask", 140, 1000)
+    assert network_seconds("binmask", 140, 1000, folds=1) < usual
+    assert network_seconds("binmask", 140, 1000, kept=True) < usual
     # Screening and the draw of rows bound the work.
-    assert expected_seconds("binmask", 140, 20_000) == usual
-    largest = expected_seconds("lassonet", 4_000, 1000)
-    assert expected_seconds("lassonet", 1_000_000, 1000) == largest
-    assert expected_seconds("a method of another package", 140, 1000) > usual
+    assert network_seconds("binmask", 140, 20_000) == usual
+    largest = network_seconds("lassonet", 4_000, 1000)
+    assert network_seconds("lassonet", 1_000_000, 1000) == largest
+    assert network_seconds("a method of another package", 140, 1000) > usual

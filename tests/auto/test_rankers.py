@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from fsjax.auto.rankers import (
     MEMBERS,
     SIMPLE,
-    consensus,
     expected_seconds,
     forward,
+    merged_ranking,
     mrmr,
     rank_units,
     rfe,
@@ -169,7 +169,7 @@ def test_counts_are_compared_by_their_roots():
 
 
 def test_the_consensus_adds_reciprocal_ranks():
-    merged = consensus([[3, 1], [1, 0, 3]], 5, (2, 5))
+    merged = merged_ranking([[3, 1], [1, 0, 3]], 5, (2, 5))
     expected = [1 / 4, 1 / 4 + 1 / 3, 0, 1 / 3 + 1 / 5, 0]
     np.testing.assert_allclose(merged.scores, expected)
     np.testing.assert_array_equal(merged.order[5], [1, 3, 0, 2, 4])

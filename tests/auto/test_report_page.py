@@ -17,7 +17,7 @@ from fsjax.auto.column_table import columns_section
 from fsjax.auto.effects import DependenceCurve
 from fsjax.auto.notes import Note
 from fsjax.auto.pictures import plot_decoys
-from fsjax.auto.report import MAX_CLASSES, confusion_table, likeness_heatmap, page
+from fsjax.auto.report import MAX_CLASSES, confusion_html, likeness_heatmap, page
 from fsjax.auto.scoring import METRICS, metric_named
 from fsjax.auto.selection import Selection, csv_of
 from fsjax.auto.selection_record import EFFECTS
@@ -204,12 +204,12 @@ def test_comparisons_have_intervals(full):
 
 def test_the_confusion_matrix_has_counts_and_shares():
     counts = pd.DataFrame([[40, 10], [5, 45]], index=["no", "yes"], columns=["no", "yes"])
-    table = confusion_table(counts)
+    table = confusion_html(counts)
     assert "40 (80 %)" in table and "--share:0.90" in table and "true yes" in table
     labels = [f"c{i}" for i in range(MAX_CLASSES + 1)]
     many = pd.DataFrame(10 * np.eye(len(labels)), index=labels, columns=labels)
     many.loc["c3", "c5"] = 30.0
-    table = confusion_table(many)
+    table = confusion_html(many)
     assert text_of(table).split()[-5:] == ["c3", "c5", "30", "75", "%"]
 
 

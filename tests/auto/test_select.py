@@ -219,7 +219,7 @@ def test_the_decoys_and_the_halves_differ_from_draw_to_draw(monkeypatch):
 
 def test_an_answer_ranks_all_rows_and_spares_methods_within_an_error(monkeypatch):
     """Methods are compared on 150 of the 240 rows."""
-    monkeypatch.setattr("fsjax.auto.plan.ROWS", (150,))
+    monkeypatch.setattr("fsjax.auto.fit_to_budget.ROWS", (150,))
     rows, statistics = [], []
     rank, statistic = stability.rank, answer.decoy_statistic
 

@@ -163,13 +163,13 @@ def test_bad_calls_are_refused_before_anything_runs(change, message, monkeypatch
 
 def test_frames_that_are_sparse_in_part_are_read_as_before():
     frame = pd.DataFrame({"a": [0.0, 1, 0], "b": [0.0, 0, 2]}).astype(pd.SparseDtype(float, 0.0))
-    assert table_columns.is_sparse(frame) and table_columns.is_sparse(
+    assert table_columns.is_sparse_table(frame) and table_columns.is_sparse_table(
         frame.astype(pd.SparseDtype(bool, False))
     )
-    assert not table_columns.is_sparse(frame.assign(c="text"))
+    assert not table_columns.is_sparse_table(frame.assign(c="text"))
     missing = {name: pd.arrays.SparseArray(frame[name], fill_value=np.nan) for name in frame}
-    assert not table_columns.is_sparse(pd.DataFrame(missing))
-    assert not table_columns.is_sparse(frame.iloc[:, :0])
+    assert not table_columns.is_sparse_table(pd.DataFrame(missing))
+    assert not table_columns.is_sparse_table(frame.iloc[:, :0])
 
 
 def both(seed: int, rows: int = 40, columns: int = 9) -> tuple[np.ndarray, sp.csr_array]:
@@ -286,7 +286,7 @@ def test_decoys_are_the_columns_with_their_rows_in_another_order():
 
 def permuted_rows(seed: int) -> np.ndarray:
     column = sp.csr_array(np.array([[1.0], [0], [5], [2]]))
-    return table_columns.permuted(column, np.random.default_rng(seed)).toarray()[:, 0]
+    return table_columns.permuted_columns(column, np.random.default_rng(seed)).toarray()[:, 0]
 
 
 def test_leaks_and_what_could_stand_for_what():
@@ -325,7 +325,7 @@ def test_files(suffix, never_dense, tmp_path, monkeypatch, capsys):
         dump_svmlight_file(X, y, "t.libsvm")
     target = "label" if suffix == "npz" else None
     frame, _, _, _ = load_frame(f"t.{suffix}", target)
-    assert table_columns.is_sparse(frame)
+    assert table_columns.is_sparse_table(frame)
     assert frame.shape == (100, 700)
     flags = ["--methods=l1", "--quiet", "--budget=1h", "--drop=x9", "--workdir=w"]
     assert main(["select", f"t.{suffix}", *flags, *(["--target=label"] if target else [])]) == 0

@@ -24,7 +24,7 @@ from fsjax.auto.compete import ALL
 from fsjax.auto.discoveries import NETWORK
 from fsjax.auto.method_names import in_words, selected_by, title
 from fsjax.auto.notes import LEVELS, Note, by_level
-from fsjax.auto.pictures import plot_curves
+from fsjax.auto.pictures import plot_contest
 from fsjax.auto.rankers import SIMPLE
 from fsjax.auto.report import page
 from fsjax.auto.rule import CONSENSUS
@@ -261,7 +261,7 @@ def test_every_method_has_a_name_in_words():
         assert in_words(name) != name and not re.search(r"^[a-z]+_|^icap$", title(name)), name
     assert selected_by("l1") == "selected by the Lasso path" and title("l1") == "Lasso path"
     assert in_words("of_another_package") == "of_another_package"
-    legend = plot_curves(selection()).legends[0]
+    legend = plot_contest(selection()).legends[0]
     assert "Lasso path" in [text.get_text() for text in legend.get_texts()]
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from processes import ended, free_port, start, workers
 
-from fsjax.distributed import agreed, gathered, is_lead, process_count, share, shared_out
+from fsjax.distributed import agreed, gathered_processes, is_lead, process_count, share, shared_out
 
 
 def test_alone_a_process_gets_its_own_values() -> None:
     assert (process_count(), is_lead()) == (1, True)
-    assert gathered("x", [1, "a"]) == [[1, "a"]]
+    assert gathered_processes("x", [1, "a"]) == [[1, "a"]]
     assert agreed("x", 2.5) == 2.5
     assert share("x", b"abc") == b"abc"
     assert shared_out("x", [1, 2, 3], lambda part: [item**2 for item in part]) == [1, 4, 9]

@@ -170,9 +170,9 @@ def test_what_differs_is_named_with_the_processes(monkeypatch: pytest.MonkeyPatc
         {"code": 1, "data": "y", "configuration": [1]},
         {"code": 2, "data": "y", "configuration": [1]},
     ]
-    others = [{name: same.digest(part) for name, part in each.items()} for each in parts]
+    others = [{name: same.json_digest(part) for name, part in each.items()} for each in parts]
     monkeypatch.setattr(same, "process_count", lambda: 3)
-    monkeypatch.setattr(same, "gathered", lambda _, mine: [mine, *others[1:]])
+    monkeypatch.setattr(same, "gathered_processes", lambda _, mine: [mine, *others[1:]])
     with pytest.raises(ConfigError) as raised:
         check_same(**parts[0])
     message = str(raised.value)

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 
 import fsjax
-from fsjax.distributed import agreed, gathered, is_lead, share, shared_out
+from fsjax.distributed import agreed, gathered_processes, is_lead, share, shared_out
 from fsjax.engine.train import _Training
 
 SETTINGS = dict(num_features=5, seeds=(4, 1, 9), num_epochs=9, batch_size=64, num_rows=300)
@@ -88,7 +88,7 @@ def exchange(folder: Path) -> None:
     pieces = [bytes(place * 7 % 251 for place in range(length)) for length in (0, 2, 200_000)]
     received = [share("data", piece if is_lead() else b"no") for piece in pieces]
     seen = {
-        "gathered": gathered("texts", [[], ["ä" * 40], ["ä" * 80]][number]),
+        "gathered": gathered_processes("texts", [[], ["ä" * 40], ["ä" * 80]][number]),
         "agreed": agreed("number", 1.0e-300 if is_lead() else None),
         "shared": [[len(data), data[-1] if data else 0] for data in received],
         "work": shared_out("work", range(7), lambda part: [(i**2, number) for i in part]),
@@ -98,7 +98,7 @@ def exchange(folder: Path) -> None:
 
 def other_name(folder: Path) -> None:
     """The last process makes another exchange."""
-    gathered("b" if jax.process_index() == jax.process_count() - 1 else "a", 0)
+    gathered_processes("b" if jax.process_index() == jax.process_count() - 1 else "a", 0)
 
 
 STEPS = {f.__name__: f for f in (whole, split, killed, resumed, other_data, exchange, other_name)}

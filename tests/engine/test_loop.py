@@ -25,15 +25,15 @@ def test_evaluation_in_chunks_is_that_of_all_rows(data, monkeypatch) -> None:
     for rows in (5, 21, 23):
         weight = jnp.ones(rows).at[-2:].set(0.0)
         part = Rows(*(jnp.asarray(leaf[:rows]) for leaf in data), weight)
-        whole = jax.jit(lambda s, r: epoch_metrics.evaluate(STATIC, s, r))(state, part)
+        whole = jax.jit(lambda s, r: epoch_metrics.metrics_of_rows(STATIC, s, r))(state, part)
         with monkeypatch.context() as patch:
             patch.setattr(epoch_metrics, "EVALUATION_ROWS", 7)
-            cut = jax.jit(lambda s, r: epoch_metrics.evaluate(STATIC, s, r))(state, part)
+            cut = jax.jit(lambda s, r: epoch_metrics.metrics_of_rows(STATIC, s, r))(state, part)
         assert set(whole) == {"loss", "accuracy"}
         chex.assert_trees_all_close(cut, whole, rtol=1e-5)
         # Rows of weight 0 may hold any values.
         broken = part._replace(x=part.x.at[-2:].set(jnp.nan))
-        found = jax.jit(lambda s, r: epoch_metrics.evaluate(STATIC, s, r))(state, broken)
+        found = jax.jit(lambda s, r: epoch_metrics.metrics_of_rows(STATIC, s, r))(state, broken)
         chex.assert_trees_all_close(found, whole, rtol=1e-5)
 
 

@@ -23,7 +23,7 @@ import fsjax
 from fsjax import estimators
 from fsjax.errors import ConfigError
 from fsjax.estimators import ESTIMATORS, IPCAE, STG, FisherScore, Selector
-from fsjax.estimators.base import importances
+from fsjax.estimators.base import importance_shares
 from fsjax.tasks import TABLE
 from tools import stubs
 
@@ -109,7 +109,7 @@ def test_attributes_and_outputs_that_scikit_learn_names(fitted: FisherScore) -> 
     ],
 )
 def test_importances_are_shares(scores: list[float], shares: list[float]) -> None:
-    np.testing.assert_allclose(importances(np.array(scores)), shares)
+    np.testing.assert_allclose(importance_shares(np.array(scores)), shares)
 
 
 def test_labels_have_a_decision_each() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fsjax.data import load
-from fsjax.engine.epoch_metrics import evaluate
+from fsjax.engine.epoch_metrics import metrics_of_rows
 from fsjax.engine.loop import init_state, train_epoch
 from fsjax.engine.rows import Arrays, Rows, as_batch
 from fsjax.errors import ConfigError
@@ -67,7 +67,7 @@ def compiled_epoch():
 
 @functools.cache
 def compiled_accuracy():
-    return jax.jit(lambda state, rows: evaluate(digits_method(), state, rows)["accuracy"])
+    return jax.jit(lambda state, rows: metrics_of_rows(digits_method(), state, rows)["accuracy"])
 
 
 def test_sparse_network_learns_and_its_control_does_not() -> None:

@@ -23,7 +23,7 @@ import scipy.sparse
 from registered import compress
 
 from fsjax.data import load
-from fsjax.datasets.files import FileForm, find
+from fsjax.datasets.files import FileForm, find_file
 from fsjax.environment import memory_limits as limits
 from fsjax.errors import ConfigError, DataError
 from fsjax.readers import matlab as matfile
@@ -299,7 +299,7 @@ def test_an_archive_of_zeros_is_not_unpacked(
     member.unlink()
     form = FileForm("file", lambda contents: contents, (("a.bin",),), folders=(path.name,))
     with pytest.raises(DataError, match=r"its files would take .* 512.0 KiB \(half of the free"):
-        find("a", [form], [tmp_path], "its source")
+        find_file("a", [form], [tmp_path], "its source")
 
 
 @pytest.mark.parametrize("name", [b"", b"spl\0t.npy", b"splat.npy"])

@@ -6,7 +6,7 @@ from figure_checks import assert_readable
 from synthetic_result import make_result
 
 from fsjax.report import plot_selection, save_figure
-from fsjax.report.connections import connections_height, draw_connections, shown_epochs
+from fsjax.report.connections import connections_height, plot_connections, shown_epochs
 from fsjax.report.style import new_figure
 
 
@@ -125,7 +125,7 @@ def test_a_figure_of_their_own():
     result = rewired(64)
     for shape in (None, (8, 8)):
         figure = new_figure(connections_height(result, shape))
-        draw_connections(figure, result, shape)
+        plot_connections(figure, result, shape)
         assert_readable(figure)
 
 

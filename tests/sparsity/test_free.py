@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fsjax.sparsity.free import FreePairs, Taken, best_free, by_rejection
 from fsjax.sparsity.kth import largest
-from fsjax.sparsity.places import LAST, find, keys_of
+from fsjax.sparsity.places import LAST, find_keys, keys_of
 
 SHAPE = (6, 9)
 COUNT = 13
@@ -80,7 +80,7 @@ def test_layers_of_more_positions_than_int32_holds() -> None:
     assert rows.max() > 2**15
     assert columns.max() > 2**15
     on_device = tuple(jnp.asarray(part) for part in keys)
-    np.testing.assert_array_equal(find(on_device, on_device), np.arange(COUNT))
+    np.testing.assert_array_equal(find_keys(on_device, on_device), np.arange(COUNT))
 
 
 @settings(max_examples=60, deadline=None)

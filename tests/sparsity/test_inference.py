@@ -22,7 +22,7 @@ from safetensors.numpy import load_file, save_file
 from fsjax import sparsity
 from fsjax.errors import ConfigError
 from fsjax.sparsity.inference import compression, kernels
-from fsjax.sparsity.linear_maps import LinearMap, evaluate, linear_maps
+from fsjax.sparsity.linear_maps import LinearMap, evaluate_maps, linear_maps
 
 
 class Network(nn.Module):
@@ -81,7 +81,7 @@ def test_linear_maps_are_matrices_times_patches(framework: str) -> None:
         return kernels.DenseConvolution(w).convolve(linear, x)
 
     leaves = sparsity.trees.leaves_by_name(params)
-    result = jax.jit(functools.partial(evaluate, apply, by_matrix))(params, inputs)
+    result = jax.jit(functools.partial(evaluate_maps, apply, by_matrix))(params, inputs)
     np.testing.assert_allclose(result, jax.jit(apply)(params, inputs), rtol=2e-4, atol=1e-5)
     expected = {path for path, leaf in leaves.items() if leaf.ndim > 1 and "bias" not in path}
     assert set(seen) == expected and len(seen) == len(expected)
@@ -96,7 +96,7 @@ def test_weights_that_are_changed_or_looped_over_are_left_to_jax() -> None:
 
     x = jnp.arange(8.0).reshape(2, 4)
     assert [linear.path for linear in linear_maps(apply, params, x)] == ["plain"]
-    result = evaluate(apply, lambda linear, rows, weight: rows @ weight, params, x)
+    result = evaluate_maps(apply, lambda linear, rows, weight: rows @ weight, params, x)
     np.testing.assert_allclose(result, apply(params, x))
 
 

@@ -31,7 +31,7 @@ from fsjax.sparsity.layers import (
 )
 from fsjax.sparsity.layers.connections import GROW_INITS
 from fsjax.sparsity.layers.forms import plan_layers
-from fsjax.sparsity.layers.network import activations, expand, layers_in, replaced
+from fsjax.sparsity.layers.network import activations, expand_layers, layers_in, replaced
 from fsjax.sparsity.similarity import SIMILARITIES
 
 SHAPE, COUNT = (11, 7), 15
@@ -150,7 +150,7 @@ def test_networks_of_mixed_forms(seed: int) -> None:
     held = replaced(state, {name: Replaced(layer) for name, layer in mixed.items()}, optimizer)
     assert set(held.extra["positions"]) == {"layer_1", "layer_4", "layer_7", "layer_10"}
     held = held.replace(opt_state=optimizer.init(held.params))
-    back = expand(held, optimizer, 11 * 11)
+    back = expand_layers(held, optimizer, 11 * 11)
     chex.assert_trees_all_equal((back.params, back.masks, back.extra), (params, masks, state.extra))
     chex.assert_trees_all_equal_shapes(back.opt_state, optimizer.init(params))
 

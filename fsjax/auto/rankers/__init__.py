@@ -12,15 +12,15 @@ from fsjax.auto.rankers.filters import random, univariate
 from fsjax.auto.rankers.greedy import forward, mrmr
 from fsjax.auto.rankers.lasso import l1
 from fsjax.auto.rankers.parts import Part, martingale_residuals, targets
-from fsjax.auto.rankers.ranking import Ranking, consensus, rank_units
+from fsjax.auto.rankers.ranking import Ranking, merged_ranking, rank_units
 from fsjax.auto.rankers.trees import forest, shadow
 
 __all__ = [
     "MEMBERS",
     "SIMPLE",
     "Ranking",
-    "Score",
-    "consensus",
+    "SimpleScore",
+    "merged_ranking",
     "expected_seconds",
     "forest",
     "forward",
@@ -60,6 +60,6 @@ SIMPLE: Final[dict[str, SimpleScore]] = {
     "shadow": shadow,
 }
 
-#: The selectors whose rankings :func:`consensus` merges: two linear ones and two of trees, so that
+#: The selectors whose rankings :func:`merged_ranking` merges: two linear ones and two of trees, so that
 #: neither kind can outvote the other if only one of them detects a relation.
 MEMBERS: Final = ("forward", "rfe", "forest", "shadow")

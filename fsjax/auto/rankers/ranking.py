@@ -56,7 +56,7 @@ def scores_of_order(first: np.ndarray, relevance: np.ndarray) -> np.ndarray:
     return scores
 
 
-def consensus(
+def merged_ranking(
     orders: Sequence[Sequence[int] | np.ndarray], num_units: int, sizes: Sequence[int]
 ) -> Ranking:
     """Merges rankings by reciprocal rank fusion (Cormack, Clarke and Buettcher 2009).

@@ -62,12 +62,12 @@ from fsjax.sparsity.layers.network import (
     active_layers,
     at_rest,
     draw_masks,
-    expand,
+    expand_layers,
     gradient_scores,
     init_params,
     layers_in,
     params_of,
-    rewire,
+    rewire_layers,
 )
 from fsjax.sparsity.topology import cond_with_key, needs_of
 from fsjax.typing import PyTree
@@ -280,7 +280,7 @@ class _SparseNetwork:
         recipe = dataclasses.replace(self.recipe, grow=self.first_growth)
         alike = {"similarity": equal_similarities(layers_in(state), self.similarity)}
         seen = Seen(0, {}, None, self.as_result(state))
-        return rewire(state, recipe, alike, seen, key_first, for_run(self.optimizer, spec))
+        return rewire_layers(state, recipe, alike, seen, key_first, for_run(self.optimizer, spec))
 
     def predict(self, state: TrainState, x: Array) -> Array:
         return activations(layers_in(state), x, self.activation)[-1]
@@ -350,7 +350,7 @@ class _SparseNetwork:
         search = None if self.search is None else state.log["search"]
         seen = Seen(0, {}, search, self.as_result(state))
         optimizer = for_run(self.optimizer, state.spec)
-        return rewire(state, recipe, scores, seen, key_rules, optimizer)
+        return rewire_layers(state, recipe, scores, seen, key_rules, optimizer)
 
     def all_activations(self, state: TrainState, x: Array) -> list[Array]:
         """Activations of all layers of neurons; the last ones are probabilities of classes."""
@@ -360,7 +360,7 @@ class _SparseNetwork:
     def as_result(self, state: TrainState) -> TrainState:
         """The state with its layers in the form in which results contain them."""
         most = largest_matrix(self.options.form)
-        return expand(state, for_run(self.optimizer, state.spec), most)
+        return expand_layers(state, for_run(self.optimizer, state.spec), most)
 
 
 def _recipe(

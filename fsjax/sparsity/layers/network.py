@@ -92,7 +92,7 @@ def replaced(
     return state.replace(params=params, masks=masks, extra=extra, opt_state=opt_state)
 
 
-def rewire(
+def rewire_layers(
     state: TrainState,
     recipe: Recipe,
     scores: Mapping[str, Sequence[LayerScores]],
@@ -117,7 +117,9 @@ def rewire(
     return replaced(state, changes, optimizer)
 
 
-def expand(state: TrainState, optimizer: optax.GradientTransformation, most: int) -> TrainState:
+def expand_layers(
+    state: TrainState, optimizer: optax.GradientTransformation, most: int
+) -> TrainState:
     """The state in the form that results store: masked matrices up to ``most`` pairs of neurons."""
     if not state.masks:
         return state

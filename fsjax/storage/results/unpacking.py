@@ -19,7 +19,7 @@ from fsjax.engine.fingerprint import fingerprint_of_task
 from fsjax.engine.prepare import check_seeds
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
 from fsjax.errors import ConfigError, DataError, check_choice, nearest
-from fsjax.groups import check_groups
+from fsjax.groups import checked_groups
 from fsjax.method import BEST_BY, About, Method, Spec, TrainState
 from fsjax.methods import METHODS
 from fsjax.storage.npz import read
@@ -212,7 +212,7 @@ def _checked_spec(spec: Spec, about: About) -> Spec:
     if name != spec.task:
         raise ConfigError(f"the spec's task={spec.task!r} should be written {name!r}")
     check_choice("the spec's task", resembled(name), about.tasks)
-    check_groups(spec.groups, spec.num_columns)
+    checked_groups(spec.groups, spec.num_columns)
     if not isinstance(spec.loss, Missing | None):
         raise ConfigError(f"the spec's loss is {spec.loss!r}; expected the name of a function")
     shape = spec.image_shape

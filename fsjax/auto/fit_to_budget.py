@@ -10,7 +10,7 @@ import numpy as np
 from fsjax.auto.budget import Clock
 from fsjax.auto.folds import parts
 from fsjax.auto.judge import Judge, Tried, choose_judge, judges_of
-from fsjax.auto.problem import Problem, on_rows, sizes_of, some_rows
+from fsjax.auto.problem import Problem, on_rows, representative_rows, sizes_of
 from fsjax.auto.progress_file import Ledger, json_number
 from fsjax.auto.rankers import SIMPLE
 
@@ -35,7 +35,9 @@ _GROWTH: Final = {"rbf": 2.0}
 _COLUMN_GROWTH: Final = {"rbf": 0.7, "linear": 0.7}
 
 
-def plan(problem: Problem, user_judge: Judge | None, ledger: Ledger, clock: Clock) -> Problem:
+def fit_to_budget(
+    problem: Problem, user_judge: Judge | None, ledger: Ledger, clock: Clock
+) -> Problem:
     """The problem as methods compete on it: perhaps fewer rows, a judge, and numbers of columns.
 
     Args:
@@ -44,7 +46,7 @@ def plan(problem: Problem, user_judge: Judge | None, ledger: Ledger, clock: Cloc
       ledger: records the plan, so that a resumed run does the same work.
     """
     record = ledger.get("plan", lambda: _make(problem, user_judge, clock))
-    sample = on_rows(problem, some_rows(problem, record["rows"]))
+    sample = on_rows(problem, representative_rows(problem, record["rows"]))
     judges = {
         judge.name: judge for judge in (user_judge, *judges_of(problem.task)) if judge is not None
     }
@@ -57,7 +59,7 @@ def plan(problem: Problem, user_judge: Judge | None, ledger: Ledger, clock: Cloc
 
 def _make(problem: Problem, user_judge: Judge | None, clock: Clock) -> dict[str, Any]:
     """The plan as JSON values."""
-    trial = on_rows(problem, some_rows(problem, _TRIAL_ROWS))
+    trial = on_rows(problem, representative_rows(problem, _TRIAL_ROWS))
     folds = trial.rounds[0][-_TRIAL_FOLDS[len(trial.y) >= _FEW] :]
     splits = []
     for fold in folds:
