@@ -58,7 +58,7 @@ def gathered_processes(name: str, value: T) -> list[T]:
 
 
 def agreed(name: str, value: T) -> T:
-    """The value of process 0, in all processes; arguments and errors of :func:`gathered_processes`."""
+    """The value of process 0, in all processes; otherwise as :func:`gathered_processes`."""
     return gathered_processes(name, value)[0]
 
 

@@ -36,7 +36,7 @@ def metrics_of_each_row(spec: Spec, outputs: Array, y: Array) -> dict[str, Array
 
 
 def outputs_of_part(method: Method, state: TrainState, x: Array) -> Array | dict[str, Array]:
-    """Outputs ``(B, C)`` for some rows, or :func:`metrics_of_each_row` if the rows are their own target.
+    """Outputs ``(B, C)``, or :func:`metrics_of_each_row` if the rows are their own target.
 
     Sparse rows and rows on disk are never in memory together, so their metrics are computed by row.
     """

@@ -1,8 +1,8 @@
 """Finds and replaces the linear maps of a function: products of inputs and a parameter.
 
 Networks of Flax, Equinox and Haiku are traced to the same operations of JAX. :func:`linear_maps`
-finds those that multiply inputs by a parameter, and :func:`evaluate_maps` computes the function with
-other code in their place. Pruned layers can thus be summarised, calibrated and compressed without
+finds those that multiply inputs by a parameter, and :func:`evaluate_maps` computes the function
+with other code in their place. Pruned layers can thus be summarised, calibrated and compressed without
 changes to the network.
 """
 

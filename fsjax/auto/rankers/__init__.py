@@ -60,6 +60,6 @@ SIMPLE: Final[dict[str, SimpleScore]] = {
     "shadow": shadow,
 }
 
-#: The selectors whose rankings :func:`merged_ranking` merges: two linear ones and two of trees, so that
-#: neither kind can outvote the other if only one of them detects a relation.
+#: The selectors whose rankings :func:`merged_ranking` merges: two linear ones and two of trees, so
+#: that neither kind can outvote the other if only one of them detects a relation.
 MEMBERS: Final = ("forward", "rfe", "forest", "shadow")
