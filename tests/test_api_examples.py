@@ -8,6 +8,7 @@ from types import ModuleType
 
 import matplotlib
 import pytest
+from marks import slow_ids
 
 import fsjax
 from tools.api_examples import FILE, Example, examples, preamble
@@ -33,6 +34,7 @@ def test_the_index_shows_the_preamble() -> None:
     assert f"```python\n{preamble()}```" in (FILE.parent / "index.md").read_text()
 
 
+@slow_ids("fsjax.fit", "fsjax.select", "fsjax.report.plot_curves")
 @pytest.mark.parametrize("name", [name for name in DISTINCT if DISTINCT[name].runs])
 def test_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matplotlib.use("Agg")

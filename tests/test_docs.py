@@ -9,7 +9,7 @@ from pathlib import Path
 
 import matplotlib
 import pytest
-from marks import some_slow
+from marks import slow_ids, some_slow
 
 import fsjax
 from experiments.launch.config import load_config
@@ -45,6 +45,15 @@ LONG = (
 )
 
 
+@slow_ids(
+    "coming-from.md",
+    "index.md",
+    "methods/baselines.md",
+    "methods/concrete.md",
+    "sparse-training/index.md",
+    "sparse-training/learned-masks.md",
+    "sparse-training/pruning.md",
+)
 @pytest.mark.parametrize("name", some_slow(PAGES, LONG))
 def test_python_blocks_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -19,6 +19,7 @@ def load(name: str) -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_sparse_cnn(capsys: pytest.CaptureFixture[str]) -> None:
     results = load("sparse_cnn").main(epochs=8)
     accuracy, zeros = results["dense"]
@@ -33,6 +34,7 @@ def test_sparse_cnn_marks_its_few_added_lines() -> None:
     assert sum(line.endswith("  # sparse") for line in text.splitlines()) == 3
 
 
+@pytest.mark.slow
 def test_binmask_cnn() -> None:
     example = load("binmask_cnn")
     accuracy, closed = example.train(1e-4, epochs=10)
@@ -41,12 +43,14 @@ def test_binmask_cnn() -> None:
     assert closed["Dense_0/kernel"] > 0.3
 
 
+@pytest.mark.slow
 def test_pixels_of_digits(tmp_path: Path) -> None:
     accuracy = load("digits_pixels").main(n_seeds=2, num_epochs=15, out=tmp_path / "a.png")
     assert accuracy["all"] > accuracy["selected"] > accuracy["random"] + 0.05
     assert (tmp_path / "a.png").exists()
 
 
+@pytest.mark.slow
 def test_informative_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     example = load("informative_columns")
     results = example.main(num_columns=100, num_epochs=60, out=tmp_path / "a.png")

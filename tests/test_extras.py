@@ -53,6 +53,7 @@ def test_extras_are_those_of_pyproject() -> None:
     assert extras["all"] == [f"fsjax[{','.join(sorted(set(EXTRA_OF.values())))}]"]
 
 
+@pytest.mark.slow
 def test_errors_name_the_extra(tmp_path: Path) -> None:
     file = tmp_path / "table.parquet"
     file.touch()
@@ -85,6 +86,7 @@ def test_a_missing_library_is_an_error_of_settings_data_and_imports(
     require("numpy", "anything")
 
 
+@pytest.mark.slow
 def test_training_needs_no_extra() -> None:
     libraries = (*EXTRA_OF, "ml_collections", "distributed")
     code = (

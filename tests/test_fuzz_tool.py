@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from marks import slow_ids
 
 import fsjax
 from tools.fuzz import calls, data_files, mistakes, outcomes, saved_files, worker
 from tools.fuzz.damage import damaged
 
 
+@slow_ids("attempt-numbers0", "damaged_attempt-numbers1")
 @pytest.mark.parametrize(
     ("attempt", "numbers"),
     [
@@ -42,6 +44,7 @@ def test_each_bad_option_is_told_by_itself(name: str) -> None:
             fsjax.plan(method, (calls.X, calls.Y), **{"num_epochs": 1, name: value})
 
 
+@pytest.mark.slow
 def test_undamaged_files_are_right() -> None:
     for form in data_files.FORMS:
         found = data_files._judge(form, data_files._read(form, form.data))

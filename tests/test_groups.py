@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import slow_ids
 
 import fsjax
 from fsjax.errors import ConfigError
@@ -48,6 +49,7 @@ def fitted(
     return fsjax.fit(method, (x, y), seeds=(0, 1), groups=groups, split="random", **options)
 
 
+@slow_ids("ip_cae")
 @pytest.mark.parametrize("name", METHODS)
 def test_the_group_with_the_signal_is_chosen(name: str) -> None:
     result = fitted(name, GROUPS)
@@ -63,6 +65,7 @@ def test_the_group_with_the_signal_is_chosen(name: str) -> None:
         chex.assert_trees_all_equal(result.predict(others), result.predict(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ip_cae", "lassonet"])
 def test_groups_of_one_column_are_columns(name: str) -> None:
     # A few epochs: the two round in another order, and training makes much of it.
@@ -80,6 +83,7 @@ def test_groups_saved_and_loaded(tmp_path) -> None:
     np.testing.assert_array_equal(loaded.transform(x), result.transform(x))
 
 
+@pytest.mark.slow
 def test_estimators_choose_groups_by_their_labels() -> None:
     x, y = table()
     labels = np.array(["size", "age", "sex", "sex", "size", "town", "town", "size", "town"])
@@ -113,6 +117,7 @@ def test_methods_without_groups_say_so() -> None:
                 fsjax.plan(build(), table(), groups=GROUPS, num_features=about.num_features or 1)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 9))
 @settings(max_examples=30, deadline=None)
 def test_gathering_loses_nothing(columns: int, most: int, seed: int) -> None:

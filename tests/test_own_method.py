@@ -174,6 +174,7 @@ def test_several_sizes_are_one_training(my_file: ModuleType, result: fsjax.FitRe
         np.testing.assert_array_equal(sized.selected, result.select(k))
 
 
+@pytest.mark.slow
 def test_selections_of_halves_of_the_rows(my_file: ModuleType) -> None:
     method = my_file.own_lasso(hidden=(6,))
     result = fsjax.fit_subsamples(method, numbers(), num_pairs=2, num_features=2, **OPTIONS)
@@ -201,6 +202,7 @@ def test_arguments_are_checked_by_their_annotations(my_file: ModuleType) -> None
         my_file.OwnLasso(hidden=()).fit(*table())
 
 
+@pytest.mark.slow
 def test_saved_here_and_read_in_another_process(
     my_file: ModuleType, folder: Path, result: fsjax.FitResult
 ) -> None:
@@ -253,6 +255,7 @@ def test_files_of_unknown_methods_are_refused_here(
         fsjax.load(folder / "known.npz")
 
 
+@pytest.mark.slow
 def test_a_search_over_its_arguments(my_file: ModuleType) -> None:
     x, y = table()
     grid = {"penalty": [0.01, 0.1], "n_features_to_select": [1, 2]}
@@ -278,6 +281,7 @@ FEW = (
 )
 
 
+@pytest.mark.slow
 def test_checks_of_scikit_learn(my_file: ModuleType) -> None:
     estimator = my_file.OwnLasso(0.9, **QUICK)
     names = set()
@@ -297,6 +301,7 @@ def test_all_checks_of_scikit_learn(my_file: ModuleType) -> None:
     check_estimator(estimator, expected_failed_checks=expected, on_skip=None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -21,6 +21,7 @@ def test_every_public_name_is_there() -> None:
         assert getattr(fsjax, name) is not None
 
 
+@pytest.mark.slow
 def test_parts_are_imported_when_they_are_used() -> None:
     code = (
         "import sys, fsjax; assert 'matplotlib' not in sys.modules; "
@@ -32,6 +33,7 @@ def test_parts_are_imported_when_they_are_used() -> None:
         fsjax.estimator  # noqa: B018
 
 
+@pytest.mark.slow
 def test_an_import_brings_in_what_it_needs() -> None:
     code = """if True:
         import gc, sys
@@ -55,6 +57,7 @@ def test_an_import_brings_in_what_it_needs() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["nonsense", pytest.param("TkAgg", marks=pytest.mark.slow)])
 def test_pictures_need_no_backend(backend: str, tmp_path: Path) -> None:
     code = (

@@ -20,6 +20,7 @@ FILES = "https://github.com/fsjax/fsjax/blob/main/"
 PICTURES = "https://raw.githubusercontent.com/fsjax/fsjax/main/"
 
 
+@pytest.mark.slow
 def test_python_examples_run() -> None:
     blocks = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
     assert blocks

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from fsjax.distinct_columns import distinct_top_k, unique_percentage
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_exactly_k_distinct_in_order_of_importance(data: st.DataObject) -> None:

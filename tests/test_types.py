@@ -65,6 +65,7 @@ selector.predict(x, y)  # call-arg
 """
 
 
+@pytest.mark.slow
 def test_a_users_file(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     text = USER_FILE + "\n".join(_calls_of_every_method())
     expected = [

@@ -2,8 +2,8 @@
 
 Networks of Flax, Equinox and Haiku are traced to the same operations of JAX. :func:`linear_maps`
 finds those that multiply inputs by a parameter, and :func:`evaluate_maps` computes the function
-with other code in their place. Pruned layers can thus be summarised, calibrated and compressed without
-changes to the network.
+with other code in their place. Pruned layers can thus be summarised, calibrated and compressed
+without changes to the network.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ def few_draws(monkeypatch):
     monkeypatch.setattr(chance, "DRAWS", 99)
 
 
+@pytest.mark.slow
 def test_noise_has_uniform_p_values(few_draws):
     rng = np.random.default_rng(0)
     p = [result_of(rng.normal(size=(40, 30)), rng.integers(0, 2, 40)).p_value for _ in range(60)]

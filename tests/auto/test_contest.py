@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow_ids
 
 import fsjax
 from fsjax.auto import compete, library, near_leaks, ranked_units, stability
@@ -310,6 +311,7 @@ def test_other_questions_do_not_take_over_the_work_of_this_one(change, tmp_path)
         fsjax.select(**{**question, **change}, workdir=tmp_path)
 
 
+@pytest.mark.slow
 def test_the_members_of_a_consensus_stay_when_more_methods_are_done():
     example = problem(methods=("random", "univariate", "forward", "rfe", "consensus"))
     ledger = Ledger(None)
@@ -383,6 +385,7 @@ def units_of_many_sizes() -> tuple[Part, np.ndarray]:
     return Part(standardise(raw)[0], y, raw), groups
 
 
+@slow_ids("stg")
 @pytest.mark.parametrize(
     "name", [name for name in (*SIMPLE, *contenders(400, 42, "classification")) if name != "random"]
 )

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from marks import slow_ids
 
 from fsjax.auto import discoveries
 from fsjax.auto.columns import design_of_array
@@ -168,6 +169,7 @@ def test_units_of_several_columns_keep_their_decoys_in_another_order():
     np.testing.assert_array_equal(second, first[:, [*places, *(5 + np.array(places))]])
 
 
+@slow_ids("forest")
 @pytest.mark.parametrize("name", ["l1", "forest"])
 def test_rates_do_not_depend_on_the_order_of_the_columns(name):
     rng = np.random.default_rng(0)

@@ -123,6 +123,7 @@ def test_no_rate_where_decoys_cannot_keep_the_dependence_of_rows():
     assert "sparse" in (why_no_decoys(grouped.replace(design=design)) or "")
 
 
+@pytest.mark.slow
 def test_a_selection_draws_decoys_by_groups_of_rows(monkeypatch):
     groups_seen = []
 

@@ -144,6 +144,7 @@ def test_groups_that_do_not_fit():
             call(y, "regression", 0, np.arange(80), True)
 
 
+@pytest.mark.slow
 def test_a_long_table_is_split_quickly():
     rng = np.random.default_rng(0)
     y, labels = rng.integers(0, 3, 1_000_000), rng.integers(0, 50_000, 1_000_000)

@@ -37,6 +37,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_table_gets_its_report(folder, capsys):
     assert main(["select", "table.csv", *FLAGS, "--groups=patient"]) == 0
     out = capsys.readouterr().out
@@ -56,6 +57,7 @@ def test_a_table_gets_its_report(folder, capsys):
     assert json.loads((folder / "other" / "selection.json").read_text())["columns"] == ["b"]
 
 
+@pytest.mark.slow
 def test_names_of_a_file_say_nothing_to_the_terminal(folder, capsys):
     frame = pd.read_csv("table.csv").drop(columns="patient")
     frame["label"] = frame["label"].replace("up", "\x1b]0;up\x07")
@@ -69,6 +71,7 @@ def test_names_of_a_file_say_nothing_to_the_terminal(folder, capsys):
     assert content["columns"] == ["\x1b[31mred"]
 
 
+@pytest.mark.slow
 def test_arrays_in_an_archive(folder):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 4))
@@ -78,6 +81,7 @@ def test_arrays_in_an_archive(folder):
     assert json.loads(Path("out/selection.json").read_text())["columns"] == ["x3"]
 
 
+@pytest.mark.slow
 def test_several_targets_and_a_sparse_file(folder):
     rng = np.random.default_rng(0)
     X = sp.random_array((100, 4), density=0.6, rng=rng, format="csr")
@@ -90,6 +94,7 @@ def test_several_targets_and_a_sparse_file(folder):
     assert (content["columns"], content["metric"]) == (["x3"], "r2")
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_ends_it_gets_a_report(folder, capsys, monkeypatch):
     before, real, calls = signal.getsignal(signal.SIGTERM), compete.Contest._fold, []
 

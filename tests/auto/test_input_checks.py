@@ -33,6 +33,7 @@ def test_the_largest_seed_works():
     assert set(fsjax.select(X, Y, seed=2**31, **QUICK).columns) == {"a", "c"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [Y, SUM], ids=["classes", "numbers"])
 @pytest.mark.parametrize(
     ("factor", "shift"), [(1.0, 1e8), (1e-200, 0.0), (1e200, 0.0), ([1e200, 1, 1e-300, 1e300], 0.0)]

@@ -51,6 +51,7 @@ def test_columns_of_noise_are_not_selected():
     assert result.threshold(0.1) == np.inf
 
 
+@pytest.mark.slow
 def test_a_network_finds_the_columns_that_matter():
     X, y = linear_table()
     result = fsjax.false_discoveries(small_network(), X, y, num_draws=5, num_epochs=10)
@@ -68,6 +69,7 @@ def test_registered_methods_go_by_name_with_their_defaults():
     assert set(result.select(0.2)) == {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_methods_that_select_a_number_take_narrow_tables():
     X, y = linear_table()
     result = fsjax.false_discoveries("random_selection", X, y, num_draws=3, task="classification")

@@ -122,6 +122,7 @@ def test_scores_of_near_leaks_have_a_minus_sign():
     assert "the remaining columns \N{MINUS SIGN}0.0" in text
 
 
+@pytest.mark.slow
 def test_near_leaks_in_pairs():
     rng, frame = noise()
     y = (frame["a"] + rng.normal(size=ROWS) > 0).astype(int)

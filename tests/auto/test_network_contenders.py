@@ -36,6 +36,7 @@ def trainings(monkeypatch) -> list[tuple[Dataset, dict]]:
     return calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["binmask", "ip_cae", "lassonet"])
 def test_one_training_serves_folds_of_unequal_length_and_all_sizes(name, trainings):
     folds = [planted_part(rows, 12, seed) for seed, rows in enumerate((71, 70, 71))]
@@ -47,6 +48,7 @@ def test_one_training_serves_folds_of_unequal_length_and_all_sizes(name, trainin
         assert list(ranking.order[5][:2]) == list(ranking.order[2])
 
 
+@pytest.mark.slow
 def test_a_fold_by_itself_has_the_ranking_that_it_has_among_others():
     folds = [planted_part(70, 12, seed) for seed in range(2)]
     arguments = ("binmask", "classification", np.arange(12), (3,))
@@ -56,6 +58,7 @@ def test_a_fold_by_itself_has_the_ranking_that_it_has_among_others():
     np.testing.assert_array_equal(together[1].scores, alone.scores)
 
 
+@pytest.mark.slow
 def test_networks_find_columns_that_matter_only_together():
     folds = []
     for seed in range(3):
@@ -66,6 +69,7 @@ def test_networks_find_columns_that_matter_only_together():
         assert sum(set(ranking.order[2]) == {1, 4} for ranking in rankings) >= 2
 
 
+@pytest.mark.slow
 def test_a_method_sees_its_registered_scaling_of_the_raw_values(trainings):
     rng = np.random.default_rng(0)
     table = rng.normal(size=(40, 5)) * [1.0, 2.0, 3.0, 4.0, 50.0]
@@ -90,6 +94,7 @@ def test_screening_keeps_the_best_columns_and_ranks_the_others_behind(monkeypatc
     assert ranking.scores[others].max() < ranking.scores[kept].min()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["binmask", "ip_cae"])
 def test_units_of_several_columns_are_ranked_with_and_without_screening(name, monkeypatch):
     part, groups = planted_part(80, 12), np.repeat(np.arange(6), 2)

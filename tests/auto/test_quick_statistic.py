@@ -54,6 +54,7 @@ def test_events_in_time_and_counts_have_a_statistic():
     assert better_predictor(Part(X, rng.poisson(rate)), "counts", folds(400)) == "forest"
 
 
+@pytest.mark.slow
 def test_the_choice_for_sparse_rows():
     X = sp.random_array((400, 12), density=0.5, format="csr", rng=np.random.default_rng(0))
     first, second = X[:, [0]].toarray()[:, 0], X[:, [1]].toarray()[:, 0]
@@ -75,6 +76,7 @@ def less_work(monkeypatch):
     monkeypatch.setattr("fsjax.auto.answer.MAX_PAIRS", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("less_work")
 def test_both_columns_of_a_ring_are_selected_though_the_forest_is_no_contender():
     X = np.random.default_rng(0).normal(size=(300, 8))
@@ -83,6 +85,7 @@ def test_both_columns_of_a_ring_are_selected_though_the_forest_is_no_contender()
     assert set(result.columns) == {"x0", "x1"} and result.facts["decoy_statistic"] == "forest"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("less_work")
 def test_rates_of_a_selection_do_not_depend_on_the_order_of_the_columns():
     rng = np.random.default_rng(0)

@@ -236,6 +236,7 @@ def test_the_threshold_of_decoys_is_drawn():
     assert plot_decoys(selection()) is None
 
 
+@pytest.mark.slow
 def test_the_result_with_leaks_has_a_section(tmp_path):
     inner = selection(2, statements=("1 column is enough with it.",))
     result = with_everything(with_leaks=inner, notes=(Note("x", "leak", "is a leak"),))
@@ -253,6 +254,7 @@ def test_the_result_with_leaks_has_a_section(tmp_path):
     assert pd.read_csv(tmp_path / "columns-with-leaks.csv")["selected"].sum() == 2
 
 
+@pytest.mark.slow
 def test_the_files(tmp_path):
     path = with_everything().save(tmp_path, date=DAY)
     assert "2026-11-23" in path.read_text()

@@ -258,6 +258,7 @@ def test_equal_weights_are_no_weights() -> None:
     assert "were left out" in rows.notes[0].text
 
 
+@pytest.mark.slow
 def test_selections_with_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal weights change nothing, and rows of weight 0 are as if they were not there."""
     frame, y = table(80)
@@ -347,6 +348,7 @@ def test_imputation_counts_rows_by_weight(rule: str, fill: float) -> None:
     assert part.raw is not None and part.raw[3, 0] == fill
 
 
+@pytest.mark.slow
 def test_only_the_weights_make_a_column_the_best() -> None:
     rows, target, weights = opposed(150)
     frame = pd.DataFrame(rows, columns=["heavy", "light", "n1", "n2"])
@@ -372,6 +374,7 @@ def test_the_permutation_test_sees_rows_in_proportion() -> None:
     assert in_proportion(problem.replace(weights=None)).y is y
 
 
+@pytest.mark.slow
 def test_the_flag_names_the_column_of_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

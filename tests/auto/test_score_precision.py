@@ -118,6 +118,7 @@ def test_enough_rows_are_not_said(name, score, counts):
     assert few_rows(score, METRICS[name], counts, True) is None
 
 
+@pytest.mark.slow
 def test_a_selection_says_how_few_events_it_is_from():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))

@@ -69,6 +69,7 @@ def test_what_it_leaves(reference, tmp_path):
     assert "weight" in str(reference) and "kind" in str(reference)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_selection(reference):
     frame, y = table()
     again = fsjax.select(frame, y, **LINEAR, budget=None)
@@ -77,6 +78,7 @@ def test_the_same_seed_gives_the_same_selection(reference):
     assert again.score == reference.score
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_it_was_stopped(tmp_path, reference, monkeypatch):
     frame, y = table()
     real, calls = compete.Contest._fold, []
@@ -103,6 +105,7 @@ def test_it_goes_on_where_it_was_stopped(tmp_path, reference, monkeypatch):
         fsjax.select(frame, y, **LINEAR, budget=None, workdir=tmp_path, seed=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("where", "done"), [("false_discovery_rates", 0), ("halves", 4)])
 def test_what_is_found_survives_an_interruption_near_the_end(where, done, reference, monkeypatch):
     frame, y = table()
@@ -123,6 +126,7 @@ def test_what_is_found_survives_an_interruption_near_the_end(where, done, refere
     assert note.level == "warning" and "stopped before it was complete" in str(half)
 
 
+@pytest.mark.slow
 def test_selection_happens_within_the_training_rows(monkeypatch):
     seen = []
     real = compete.rank
@@ -138,6 +142,7 @@ def test_selection_happens_within_the_training_rows(monkeypatch):
     assert set(seen) <= {79, 80, 81}
 
 
+@pytest.mark.slow
 def test_noise_columns_selected_outside_the_folds_would_look_good():
     # 40 rows and 2,000 columns of noise: leaking selection reaches 90 %, honest selection half.
     rng = np.random.default_rng(0)
@@ -146,6 +151,7 @@ def test_noise_columns_selected_outside_the_folds_would_look_good():
     assert not result.better_than_chance and result.score < 70
 
 
+@pytest.mark.slow
 def test_a_method_of_the_library_competes_and_wins_where_it_should():
     # Neither column of an exclusive or says anything alone, or in a sum.
     rng = np.random.default_rng(0)
@@ -158,6 +164,7 @@ def test_a_method_of_the_library_competes_and_wins_where_it_should():
     assert against.loc["2 columns selected by the Lasso path", "verdict"] == "better"
 
 
+@pytest.mark.slow
 def test_the_answer_is_the_one_without_leaks_and_the_other_stands_beside_it():
     frame, y = table()
     frame["billed"] = np.where(y == "yes", 2.0, -2.0) + np.random.default_rng(5).random(240)
@@ -170,6 +177,7 @@ def test_the_answer_is_the_one_without_leaks_and_the_other_stands_beside_it():
     assert result.to_dict()["with_leaks"]["columns"] == ["billed"]
 
 
+@pytest.mark.slow
 def test_where_only_a_leak_predicts_it_is_the_answer_and_named():
     frame = table()[0].drop(columns=["weight", "kind"])
     y = frame["noise 3"] > 0
@@ -179,6 +187,7 @@ def test_where_only_a_leak_predicts_it_is_the_answer_and_named():
     assert "without it nothing was found" in result.statements[1]
 
 
+@pytest.mark.slow
 def test_a_leak_that_keep_names_takes_part_and_is_named():
     frame, y = table()
     frame["billed"] = np.where(y == "yes", 2.0, -2.0) + np.random.default_rng(5).random(240)
@@ -188,6 +197,7 @@ def test_a_leak_that_keep_names_takes_part_and_is_named():
     assert note.column == "billed" and "keep names it" in note.text
 
 
+@pytest.mark.slow
 def test_rare_classes_are_set_aside_and_named():
     frame, y = table()
     y = y.astype(object)
@@ -198,6 +208,7 @@ def test_rare_classes_are_set_aside_and_named():
     assert set(result.columns) == {"weight", "kind"}
 
 
+@pytest.mark.slow
 def test_the_decoys_and_the_halves_differ_from_draw_to_draw(monkeypatch):
     drawn = []
     real, standardise = stability.rank, discoveries.standardise
@@ -217,6 +228,7 @@ def test_the_decoys_and_the_halves_differ_from_draw_to_draw(monkeypatch):
     assert len(set(drawn)) == len(drawn) > 20
 
 
+@pytest.mark.slow
 def test_an_answer_ranks_all_rows_and_spares_methods_within_an_error(monkeypatch):
     """Methods are compared on 150 of the 240 rows."""
     monkeypatch.setattr("fsjax.auto.fit_to_budget.ROWS", (150,))
@@ -240,6 +252,7 @@ def test_an_answer_ranks_all_rows_and_spares_methods_within_an_error(monkeypatch
     assert least == pytest.approx(best - result.facts["standard_error"]) and least < best
 
 
+@pytest.mark.slow
 def test_the_consensus_of_simple_methods_can_be_chosen():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 20))

@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from fsjax.estimators import AutoSelector
 
 
+@pytest.mark.slow
 def test_the_estimator_in_a_pipeline():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 9))
@@ -50,6 +51,7 @@ def test_parameters_of_the_estimator_reach_the_selection(monkeypatch):
     np.testing.assert_array_equal(selector.scores_, [1.0, np.nan, 2.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "labels",
     [[7, 8, 9, 10], pd.MultiIndex.from_product([["a", "b"], [1, 2]]), ["id", "a", "3", "b"]],

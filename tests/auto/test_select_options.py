@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from auto_helpers import LINEAR, QUICK, table
+from marks import slow_ids
 
 import fsjax
 from fsjax.auto import answer, compete, library, stability
@@ -14,6 +15,7 @@ from fsjax.auto.rankers.parts import Part
 from fsjax.errors import ConfigError, DataError
 
 
+@pytest.mark.slow
 def test_the_false_discovery_rate_decides_how_many():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 60))
@@ -26,6 +28,7 @@ def test_the_false_discovery_rate_decides_how_many():
     assert result.task == "regression" and result.metric == "r2" and result.fdr == 0.1
 
 
+@pytest.mark.slow
 def test_several_numbers_and_groups_of_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 7))
@@ -47,6 +50,7 @@ def planted(task: str, rows: int = 200) -> tuple[np.ndarray, np.ndarray]:
     return X, np.column_stack([rng.exponential(np.exp(-1.2 * signal)) + 1e-3, event])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "metric", "least", "chance_level"),
     [
@@ -68,6 +72,7 @@ def test_other_targets(task, metric, least, chance_level):
     assert not mixed.better_than_chance
 
 
+@slow_ids("survival")
 @pytest.mark.parametrize("task", ["survival", "counts"])
 def test_networks_compete_for_other_targets(task):
     X, y = planted(task, 120)
@@ -144,6 +149,7 @@ def test_bad_calls_are_refused_before_anything_runs(change, message, monkeypatch
         fsjax.select(**{"X": frame, "y": y, **change})
 
 
+@pytest.mark.slow
 def test_no_false_discovery_rate_is_told_where_no_decoys_ran(monkeypatch):
     monkeypatch.setattr(answer, "beside_decoys", lambda contest, *_: answer.no_decoys(10, "l1"))
     frame, y = table()
@@ -152,6 +158,7 @@ def test_no_false_discovery_rate_is_told_where_no_decoys_ran(monkeypatch):
     assert result.table["false_discovery_rate"].isna().all()
 
 
+@pytest.mark.slow
 def test_decoys_of_a_quick_statistic_answer_where_a_dear_one_has_no_time(monkeypatch):
     # What is asked for runs before networks do, and counts where their own decoys find no time.
     real = answer.beside_decoys
@@ -166,6 +173,7 @@ def test_decoys_of_a_quick_statistic_answer_where_a_dear_one_has_no_time(monkeyp
     assert result.facts["decoy_statistic"] == "l1" and {"weight", "kind"} <= set(result.columns)
 
 
+@pytest.mark.slow
 def test_columns_to_keep_are_selected_though_no_rate_is_known(monkeypatch):
     monkeypatch.setattr(answer, "beside_decoys", lambda contest, *_: answer.no_decoys(10, "l1"))
     frame, y = table()
@@ -174,6 +182,7 @@ def test_columns_to_keep_are_selected_though_no_rate_is_known(monkeypatch):
     assert "only the columns named in keep are selected" in result.statements[0]
 
 
+@pytest.mark.slow
 def test_columns_to_keep_and_to_drop():
     frame, y = table()
     result = fsjax.select(frame, y, **LINEAR, budget=None, keep=["noise 3"], drop=["kind"])
@@ -182,6 +191,7 @@ def test_columns_to_keep_and_to_drop():
     assert result.facts["kept"] == ["noise 3"]
 
 
+@pytest.mark.slow
 def test_cheap_columns_are_preferred_where_they_tell_the_same():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(300, 6)), columns=list("abcdef"))
@@ -193,6 +203,7 @@ def test_cheap_columns_are_preferred_where_they_tell_the_same():
     assert dear.columns[0] != plain.columns[0]
 
 
+@pytest.mark.slow
 def test_noise_by_patient_is_nothing_and_halves_keep_patients_whole(monkeypatch):
     rng = np.random.default_rng(2)
     patients = np.repeat(np.arange(25), 4)
@@ -214,6 +225,7 @@ def test_noise_by_patient_is_nothing_and_halves_keep_patients_whole(monkeypatch)
     assert reference.better_than_chance and cut and not any(cut)
 
 
+@pytest.mark.slow
 def test_the_judge_is_told_and_may_be_chosen():
     from sklearn.neighbors import KNeighborsClassifier
 

@@ -64,6 +64,7 @@ def dense() -> fsjax.auto.Selection:
     return fsjax.select(X, y, methods=QUICK, budget=None, judge="linear")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.coo_matrix, "frame"])
 def test_what_a_dense_table_is_told(kind, dense):
     X, y = table()
@@ -84,6 +85,7 @@ def test_what_a_dense_table_is_told(kind, dense):
     )
 
 
+@pytest.mark.slow
 def test_a_wide_table_is_never_dense(never_dense, tmp_path, monkeypatch):
     monkeypatch.setattr(rankers.trees, "TREES", 10)
     rng = np.random.default_rng(0)
@@ -103,6 +105,7 @@ def test_a_wide_table_is_never_dense(never_dense, tmp_path, monkeypatch):
         fsjax.select(X, y, methods=(*QUICK, "forest"), budget=None, workdir=tmp_path)
 
 
+@pytest.mark.slow
 def test_shuffled_labels_are_no_finding():
     X, y = table()
     y = np.random.default_rng(3).permutation(y)
@@ -110,6 +113,7 @@ def test_shuffled_labels_are_no_finding():
     assert not selection.better_than_chance and selection.columns == []
 
 
+@pytest.mark.slow
 def test_a_network_competes(never_dense, monkeypatch):
     # Networks train on the columns that screening keeps, which alone become dense.
     monkeypatch.setattr(library, "MAX_COLUMNS", 100)
@@ -302,6 +306,7 @@ def test_leaks_and_what_could_stand_for_what():
     np.testing.assert_allclose(alike(compared, order), alike(made, order), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_estimator():
     X, y = table()
     selection = AutoSelector(methods=QUICK, budget=None).fit(sp.csc_array(X), y)
@@ -310,6 +315,7 @@ def test_the_estimator():
     assert sp.issparse(selection.transform(sp.csr_array(X)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [pytest.param("npz", marks=pytest.mark.slow), "libsvm"])
 def test_files(suffix, never_dense, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

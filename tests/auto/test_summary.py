@@ -179,6 +179,7 @@ def test_no_score_is_beyond_what_is_possible():
     assert metric.show(100.2) == "100.0 %" and metric.number(100.2) == "100.2"
 
 
+@pytest.mark.slow
 def test_the_legend_says_what_the_tests_assume():
     result = with_everything()
     assert "assuming independent rows" in page(result, None, DAY)
@@ -232,6 +233,7 @@ def test_comparisons_are_two_sentences():
     assert "<summary>9 comparisons with intervals</summary>" in text and first in text
 
 
+@pytest.mark.slow
 def test_notes_are_in_one_place_by_level(tmp_path):
     assert [note.kind for note in by_level(NOTES)] == [
         "failed", "leak", "sentinel", "identifier", "file", "missing",
@@ -265,6 +267,7 @@ def test_every_method_has_a_name_in_words():
     assert "Lasso path" in [text.get_text() for text in legend.get_texts()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "labels",
     [

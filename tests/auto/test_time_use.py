@@ -48,6 +48,7 @@ def work(monkeypatch, forest_seconds) -> list[str]:
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("budget", "forest_seconds", "networks"),
     [

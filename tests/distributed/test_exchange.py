@@ -24,6 +24,7 @@ def test_alone_a_process_gets_its_own_values() -> None:
     assert shared_out("x", [1, 2, 3], lambda part: [item**2 for item in part]) == [1, 4, 9]
 
 
+@pytest.mark.slow
 def test_three_processes_exchange_values_bytes_and_work(tmp_path: Path) -> None:
     processes = workers(3, tmp_path, "exchange", "other_name")
     for number in range(3):

@@ -29,6 +29,7 @@ def assert_same_bits(found: fsjax.FitResult, wanted: fsjax.FitResult) -> None:
             np.testing.assert_array_equal(getattr(found, part)[name], values, err_msg=name)
 
 
+@pytest.mark.slow
 def test_two_processes_then_one_is_lost_then_three_go_on(folder: Path) -> None:
     alone, first = wast(), workers(2, folder, "whole", "split", "killed")
     assert_same_bits(fsjax.load(folder / "whole.npz"), alone)

@@ -21,6 +21,7 @@ METHODS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some_slow(METHODS, ["neural_network"]))
 def test_a_batch_on_two_devices_is_the_batch_on_one(name, data) -> None:
     programs.free()

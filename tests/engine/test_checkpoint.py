@@ -24,6 +24,7 @@ from fsjax.storage.identity import Identity
 METHOD = fsjax.methods.ip_cae(5, hidden=(8,), embedding_dim=6)
 
 
+@pytest.mark.slow
 def test_checkpoints_of_another_run_are_refused(data, tmp_path) -> None:
     options = dict(num_epochs=2, batch_size=16, checkpoint_dir=tmp_path)
     fsjax.fit(METHOD, data, seeds=(0,), **options)
@@ -39,6 +40,7 @@ def test_checkpoints_of_another_run_are_refused(data, tmp_path) -> None:
     assert again.cost["trained_epochs"] == 0
 
 
+@pytest.mark.slow
 def test_a_method_made_by_hand_does_not_go_on_from_another_one(data, tmp_path) -> None:
     # Another method with the same name, no settings, and states of the same shapes.
     options = dict(num_epochs=3, batch_size=16, checkpoint_dir=tmp_path)
@@ -51,6 +53,7 @@ def test_a_method_made_by_hand_does_not_go_on_from_another_one(data, tmp_path) -
     chex.assert_trees_all_equal(again.states, first.states)
 
 
+@pytest.mark.slow
 def test_a_run_continues_on_another_seed_axis(data, tmp_path, monkeypatch) -> None:
     # Three seeds are padded to four on two devices; the checkpoint must not contain the padding.
     options = dict(seeds=(1, 2, 3), num_epochs=4, batch_size=16, checkpoint_every=2)

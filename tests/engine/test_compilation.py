@@ -109,6 +109,7 @@ print(sum(name.endswith("cache_hits") for name in events))
 """
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_little(tmp_path: Path) -> None:
     def hits() -> int:
         environment = os.environ | {"FSJAX_CACHE": str(tmp_path)}

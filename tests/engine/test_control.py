@@ -29,6 +29,7 @@ def network(**options) -> fsjax.FitResult:
     return fsjax.fit(method, (X, Y), **{**GIVEN, **options})
 
 
+@pytest.mark.slow
 def test_a_callback_sees_every_epoch_and_changes_nothing():
     seen = []
     told = network(seeds=(0, 1), callback=seen.append)
@@ -47,6 +48,7 @@ def test_a_callback_ends_training():
     np.testing.assert_array_equal(told.history["train/loss"], whole[:, :5])
 
 
+@pytest.mark.slow
 def test_time_ends_training():
     ended = network(num_epochs=100_000, max_time=1e-3)
     assert 1 <= ended.history["train/loss"].shape[1] < 1000
@@ -56,6 +58,7 @@ def test_time_ends_training():
     assert found.cost["trainings"] == 1 and found.selected.shape == (1, 2)
 
 
+@pytest.mark.slow
 def test_a_seed_without_progress_ends_alone():
     # Random labels: the validation loss rises soon.
     y = np.random.default_rng(1).integers(0, 2, len(X))
@@ -72,6 +75,7 @@ def test_a_seed_without_progress_ends_alone():
         np.testing.assert_allclose(alone.scores[0], both.scores[row], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_training_goes_on_from_a_result():
     first = network(num_epochs=6, seeds=(0, 1))
     # The first new epoch starts where the kept one ended.
@@ -103,6 +107,7 @@ def test_bad_settings(options, message):
         network(**options)
 
 
+@pytest.mark.slow
 def test_estimators_take_them():
     model = NeuralNetwork(2, hidden=(8,), num_epochs=20, callback=lambda p: p.epoch >= 3)
     assert model.fit(X, Y).history_["train/loss"].shape[1] == 3
@@ -132,6 +137,7 @@ for keep in (True, False):
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_what_was_learnt():
     before = signal.getsignal(signal.SIGINT)
     env = {**os.environ, "JAX_PLATFORMS": "cpu"}

@@ -68,6 +68,7 @@ def first_step(method: Method, data: Any, **options: Any) -> tuple[Any, Any, Any
     return state.params, after, gradient, loss
 
 
+@pytest.mark.slow
 def test_a_schedule_trains_as_the_same_optimizer_made_by_hand(data) -> None:
     found = trained(methods.dense(hidden=(4,), learning_rate=RATE), data, num_epochs=4)
     by_hand = methods.dense(hidden=(4,))._replace(optimizer=optax.sgd(RATE, 0.9, nesterov=True))
@@ -98,6 +99,7 @@ def test_a_schedule_is_used_from_the_first_step_to_fine_tuning() -> None:
     np.testing.assert_allclose(tuned, [*wanted[:8], 0.01, 0.01, 0.01, 0.01], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_one_step_of_gradient_descent_is_its_formula(data) -> None:
     half = methods.neural_network(optimizer=lambda spec: optax.sgd(spec.num_epochs / 2), **LINEAR)
     before, after, gradient, _ = first_step(half, data)
@@ -167,6 +169,7 @@ def everywhere(amount: float) -> optax.GradientTransformation:
     return optax.stateless(lambda updates, _: jax.tree.map(lambda u: u * 0 - amount, updates))
 
 
+@pytest.mark.slow
 def test_inactive_weights_stay_0_under_any_optimizer(data) -> None:
     method = methods.set(hidden=(6,), epsilon=2, form="dense", optimizer=everywhere(0.01))
     result = fsjax.fit(method, data, num_epochs=3, **WHOLE)
@@ -267,6 +270,7 @@ def test_what_does_not_fit_is_refused_before_training(
         fsjax.plan(method, data, num_epochs=2, **options)
 
 
+@pytest.mark.slow
 def test_checkpoints_with_another_schedule_optimizer_or_loss_are_refused(
     data, tmp_path: Path
 ) -> None:
@@ -293,6 +297,7 @@ def test_checkpoints_with_another_schedule_optimizer_or_loss_are_refused(
         fit("loss")
 
 
+@pytest.mark.slow
 def test_a_saved_result_names_its_functions_and_trains_no_more(data, tmp_path: Path) -> None:
     for number, given in enumerate(({"learning_rate": RATE}, {"optimizer": relative})):
         form = {"epsilon": 2, "form": "coordinates", "rank_by": "strength"}
@@ -317,6 +322,7 @@ def test_a_saved_result_names_its_functions_and_trains_no_more(data, tmp_path: P
     assert fsjax.load(path).method is loaded.method
 
 
+@pytest.mark.slow
 def test_estimators_take_them_and_their_results_are_saved(data, tmp_path: Path) -> None:
     given = {"hidden": (), "num_epochs": 1, "optimizer": optax.set_to_zero()}
     estimator = fsjax.estimators.NeuralNetwork(3, **given)
@@ -341,6 +347,7 @@ def recording(**changes: Any) -> Method:
     return method._replace(loss=loss, record=("size", "rows"), **changes)
 
 
+@pytest.mark.slow
 def test_scalars_of_aux_are_recorded_as_means_over_the_steps(data) -> None:
     method = recording()
     options = WHOLE | {"num_features": 2}
@@ -362,6 +369,7 @@ def test_scalars_of_aux_are_recorded_as_means_over_the_steps(data) -> None:
     assert set(whole.history) - set(usual.history) == {"train/size", "train/rows"}
 
 
+@pytest.mark.slow
 def test_a_loss_of_the_inputs_of_a_sparse_table(data) -> None:
     def absolute(outputs, y, weight):
         return fsjax.tasks.weighted_mean(jnp.mean(jnp.abs(outputs - y), axis=1), weight)

@@ -49,6 +49,7 @@ def works(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
+@pytest.mark.slow
 def test_work_grows_with_all_that_is_visited(data, works: list[float]) -> None:
     def work(**options: Any) -> float:
         fsjax.fit(STATIC, data, **dict(num_features=3, num_epochs=2, batch_size=16) | options)
@@ -63,6 +64,7 @@ def test_work_grows_with_all_that_is_visited(data, works: list[float]) -> None:
     assert works[-1] > least
 
 
+@pytest.mark.slow
 def test_seeds_beside_each_other_and_a_continued_run_count_alike(
     data, works: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +78,7 @@ def test_seeds_beside_each_other_and_a_continued_run_count_alike(
     chex.assert_trees_all_equal(again.states, whole.states)
 
 
+@pytest.mark.slow
 def test_a_search_counts_its_trainings(data, works: list[float]) -> None:
     for k in (None, 3):
         method = fsjax.methods.stg(k, hidden=(4,))

@@ -14,6 +14,7 @@ QUICK = ("wast",)
 NAMES = some_slow(METHODS, tuple(name for name in METHODS if name not in QUICK))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_equal_to_the_bit(name: str) -> None:
     assert measure.alone(name) == 0.0
@@ -21,6 +22,7 @@ def test_equal_to_the_bit(name: str) -> None:
     assert measure.watched(name) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_equal_but_for_rounding(name: str) -> None:
     assert measure.devices(name) < 1e-4

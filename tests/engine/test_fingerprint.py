@@ -97,6 +97,7 @@ def test_a_method_made_again_is_the_same() -> None:
     assert fingerprint(with_loss(Body(3).loss)) == fingerprint(with_loss(Body(3).loss))
 
 
+@pytest.mark.slow
 def test_another_process_finds_the_same() -> None:
     script = (
         "from engine_helpers import linear_method; import fsjax;"

@@ -52,6 +52,7 @@ def test_shapes_and_metrics_of_a_result(data, result: fsjax.FitResult) -> None:
         result.predict(x[:, :4])
 
 
+@pytest.mark.slow
 def test_the_unique_percentage_is_that_of_the_kept_epoch(data) -> None:
     method = METHOD._replace(keep=lambda state: abs(state.epoch - 2.0))
     plan = fsjax.plan(method, data, num_epochs=3, batch_size=16)
@@ -102,6 +103,7 @@ def test_seed_axes_agree(data, axis: str, three: fsjax.FitResult) -> None:
     chex.assert_trees_all_close(found.history["train/loss"], three.history["train/loss"], rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_split_for_each_seed(data) -> None:
     options = dict(num_epochs=4, batch_size=16, split_per_seed=True)
     alone = fsjax.fit(METHOD, data, seeds=(2,), seed_axis="map", **options)
@@ -112,6 +114,7 @@ def test_a_split_for_each_seed(data) -> None:
         chex.assert_trees_all_close(result.scores[1], alone.scores[0], rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_constant_columns_are_scaled_and_never_preferred(data) -> None:
     x = data[0].copy()
     x[:, [0, 3, 9]] = 5.0
@@ -125,6 +128,7 @@ def test_constant_columns_are_scaled_and_never_preferred(data) -> None:
     assert sorted(result.selected[0, -3:].tolist()) == [0, 3, 9]
 
 
+@pytest.mark.slow
 def test_loss_that_is_not_finite_stops_the_run(data) -> None:
     method = fsjax.methods.cae(3, hidden=(8,), learning_rate=1e30, layer_norm=False)
     with pytest.raises(NonFiniteLossError, match=r"epoch \d+ with seed 7.*learning rate 1e\+30"):
@@ -136,6 +140,7 @@ def test_loss_that_is_not_finite_stops_the_run(data) -> None:
         fsjax.fit(plain, huge, batch_size=16, **options)
 
 
+@pytest.mark.slow
 def test_progress_is_shown_with_metric_and_time_left(data, capsys) -> None:
     fsjax.fit(METHOD, data, num_epochs=3, batch_size=16, progress=True)
     shown = capsys.readouterr().err
@@ -224,6 +229,7 @@ def test_options_of_another_type_are_named(data, changes: dict, message: str) ->
         fsjax.fit(METHOD, data, **changes)
 
 
+@pytest.mark.slow
 def test_text_labels() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 4))

@@ -11,6 +11,7 @@ import sys
 import jax
 import numpy as np
 import pytest
+from marks import slow_ids
 
 import fsjax
 from fsjax.registry import METHODS
@@ -23,6 +24,7 @@ SETTINGS = {
 }
 
 
+@slow_ids("disable_jit")
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_settings_of_the_user_change_nothing(setting: str, data) -> None:
     def run(name: str) -> fsjax.FitResult:
@@ -56,6 +58,7 @@ os.wait()
 """
 
 
+@pytest.mark.slow
 def test_a_fit_in_a_forked_process_is_refused() -> None:
     command = [sys.executable, "-c", FORKED]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)

@@ -42,6 +42,7 @@ def fitted(keep: Callable[..., Any] | None = None, **options: Any) -> fsjax.FitR
     return fsjax.fit(method, table(), **options)
 
 
+@pytest.mark.slow
 def test_patience_counts_from_the_first_finite_value() -> None:
     result = fitted(early_stopping=2)
     assert (result.best_epoch > WARMUP).all()
@@ -49,6 +50,7 @@ def test_patience_counts_from_the_first_finite_value() -> None:
     assert result.history["train/loss"].shape[1] >= WARMUP + 2
 
 
+@pytest.mark.slow
 def test_a_callback_that_ends_in_the_warmup_leaves_the_newest_epoch() -> None:
     with pytest.warns(UserWarning, match="no finite value for 2 of 2 seeds in the 3 epochs"):
         early = fitted(callback=lambda progress: progress.epoch == 3)
@@ -65,6 +67,7 @@ def test_time_that_ends_in_the_warmup_leaves_a_trained_epoch() -> None:
     assert (result.best_epoch >= 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [jnp.nan, jnp.inf])
 def test_the_last_epoch_is_kept_where_no_value_is_a_number(value: float) -> None:
     with pytest.warns(UserWarning, match="no finite value"):
@@ -72,6 +75,7 @@ def test_the_last_epoch_is_kept_where_no_value_is_a_number(value: float) -> None
     assert result.best_epoch.tolist() == [3, 3]
 
 
+@pytest.mark.slow
 def test_values_that_end_do_not_win_over_numbers() -> None:
     def keep(state: fsjax.TrainState) -> jax.Array:
         return jnp.where(state.epoch == 2, state.value, jnp.nan)

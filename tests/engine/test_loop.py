@@ -19,6 +19,7 @@ from fsjax.engine.rows import Rows
 from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, create_state
 
 
+@pytest.mark.slow
 def test_evaluation_in_chunks_is_that_of_all_rows(data, monkeypatch) -> None:
     plan = fsjax.plan(STATIC, data, num_features=3, num_epochs=1)
     state = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), plan.train().states)
@@ -74,6 +75,7 @@ def test_only_where_the_last_epoch_may_not_be_kept_is_there_a_copy(data) -> None
         assert len(jax.tree.leaves((best.params, best.masks, best.extra))) == copied
 
 
+@pytest.mark.slow
 def test_a_function_tells_the_epoch_that_is_kept(data) -> None:
     options = dict(num_features=3, num_epochs=7, seeds=(0, 1))
     method = STATIC._replace(keep=lambda state: jnp.abs(state.epoch - 4.0))
@@ -85,6 +87,7 @@ def test_a_function_tells_the_epoch_that_is_kept(data) -> None:
         fsjax.plan(method, data, best_by="loss", **options)
 
 
+@pytest.mark.slow
 def test_connections_of_the_inputs_are_counted(data) -> None:
     method = fsjax.methods.set(hidden=(8,), epsilon=2)
     options = dict(num_features=3, batch_size=16, seed_axis="map", seeds=(0, 1))
@@ -124,6 +127,7 @@ def ends_at(epochs: int) -> Method:
     return STATIC._replace(init=init, after_epoch=after_epoch, keep="last")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", ["map", "vmap", "shard"])
 def test_a_seed_ends_when_it_is_done(axis: str, data, tmp_path) -> None:
     options = dict(num_features=2, seeds=(0, 1, 2, 3, 4), seed_axis=axis)

@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+from marks import slow_ids
 
 import fsjax
 from fsjax.auto import library
@@ -50,6 +51,7 @@ def planned(name: str, **options) -> fsjax.Plan:
     return fsjax.plan(build(**fields), (X, Y), seeds=(0,), num_features=3, **options)
 
 
+@slow_ids("set-2", "set-10")
 @pytest.mark.parametrize("num_epochs", [1, 2, 10])
 @pytest.mark.parametrize("name", each_method())
 def test_short_runs_say_so_or_have_scores_of_the_data(name: str, num_epochs: int) -> None:
@@ -123,6 +125,7 @@ def test_masks_that_no_step_can_close_are_warned_of() -> None:
         fsjax.plan(binmask(3, initial=0.0), (X, Y), num_epochs=1)
 
 
+@pytest.mark.slow
 def test_an_early_epoch_before_the_budget_is_reached_is_warned_of() -> None:
     method = probmask(hidden=(6,), density=0.2, sparsify_start=0.5, sparsify_end=0.9)
     stop = {"callback": lambda progress: True}
@@ -136,6 +139,7 @@ def test_every_setting_of_a_sweep_is_checked() -> None:
         plan_sweep(method, (X, Y), {"drop_fraction": [0.0, 0.3]}, num_features=3, num_epochs=1)
 
 
+@pytest.mark.slow
 def test_a_selection_does_not_warn_of_its_own_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "fit_options", lambda *_: {"num_epochs": 1})
     with warnings.catch_warnings():
@@ -145,6 +149,7 @@ def test_a_selection_does_not_warn_of_its_own_schedule(monkeypatch: pytest.Monke
     assert len(ranking.scores) == X.shape[1]
 
 
+@pytest.mark.slow
 def test_estimators_have_the_same_phases() -> None:
     with pytest.warns(UnreachedPhaseWarning, match="num_epochs=1 ends before"):
         ESTIMATORS["set"](3, num_epochs=1).fit(X, Y)

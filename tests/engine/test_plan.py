@@ -72,6 +72,7 @@ def test_a_plan_is_printed_in_short() -> None:
     )
 
 
+@pytest.mark.slow
 def test_trained_chosen_and_tested_in_steps_is_the_fit() -> None:
     plan = fsjax.plan(NETWORK, table(), num_features=2, num_epochs=2, split=split(), seeds=(0, 1))
     whole, trained = plan.fit()[0], plan.train()

@@ -15,6 +15,7 @@ import fsjax
 from fsjax.registry import METHODS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quick_selection", "stg"])
 def test_double_precision_of_the_user_changes_nothing(name: str, data, tmp_path) -> None:
     method = METHODS[name](**METHODS[name].registration.small)
@@ -42,6 +43,7 @@ def test_double_precision_of_the_user_changes_nothing(name: str, data, tmp_path)
     assert not any(leaf.dtype.itemsize > 4 for leaf in jax.tree.leaves(double.states))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("platform", ["cuda", pytest.param("nonsense", marks=pytest.mark.slow)])
 def test_a_platform_that_is_not_there_is_told(platform: str) -> None:
     program = (

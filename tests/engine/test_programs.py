@@ -66,6 +66,7 @@ VALUES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VALUES)
 def test_other_values_compile_nothing(name: str, data, caplog) -> None:
     build, given, changes = VALUES[name]
@@ -82,6 +83,7 @@ def test_other_values_compile_nothing(name: str, data, caplog) -> None:
         np.testing.assert_array_equal(second.states.hyper[argument], np.float32([value, value]))
 
 
+@pytest.mark.slow
 def test_a_value_is_the_same_traced_as_by_itself(data) -> None:
     options = dict(num_features=3, num_epochs=2, batch_size=16)
     method = fsjax.methods.set(hidden=(6,), epsilon=1.5, learning_rate=0.2)
@@ -93,6 +95,7 @@ def test_a_value_is_the_same_traced_as_by_itself(data) -> None:
     np.testing.assert_allclose(fixed.scores, traced.scores, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_term_that_comes_in_is_another_program(data) -> None:
     options = dict(num_features=3, num_epochs=1)
     fsjax.fit(fsjax.methods.cae(3, hidden=(4,)), data, **options)
@@ -185,6 +188,7 @@ def test_memory_of_programs_is_given_back(data) -> None:
     assert before - mappings() > 30 * many
 
 
+@pytest.mark.slow
 def test_a_program_whose_layouts_are_not_known_trains(data, monkeypatch) -> None:
     # JAX reads them under a bare `except`, which also swallows Ctrl-C.
     from jax._src.interpreters import pxla

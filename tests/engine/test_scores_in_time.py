@@ -52,6 +52,7 @@ def test_what_is_kept_with_its_epoch_is_accepted(data) -> None:
     fsjax.plan(linear_method(finish=looks, select=by_seen), data)
 
 
+@pytest.mark.slow
 def test_a_score_made_in_finish_is_that_of_the_kept_epoch(data) -> None:
     def seen_now(state: TrainState, rows: Batch, key: jax.Array) -> TrainState:
         return state.replace(extra={"seen": jnp.sum(jnp.abs(state.params["kernel"]), axis=1)})

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from engine_helpers import linear_method, prepared_by
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import slow_ids
 
 import fsjax
 from fsjax import evaluation
@@ -58,6 +59,7 @@ def heavy_tailed(seed: int, rows: int = 23, columns: int = 40) -> np.ndarray:
     return rng.normal(size=(rows, columns)) * (rng.random((rows, columns)) < share)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), kind=st.sampled_from(["standard", "minmax"]))
 @settings(max_examples=10, deadline=None)
 def test_rows_are_those_of_the_dense_table(seed: int, kind: str) -> None:
@@ -139,6 +141,13 @@ def same(method: Method, task: str, **options: Any) -> None:
         np.testing.assert_allclose(outputs, dense.predict(x), rtol=1e-4, atol=1e-4)
 
 
+@slow_ids(
+    "binmask-classification",
+    "stg-regression",
+    "wast-reconstruction",
+    "ip_cae-reconstruction",
+    "quick_selection-reconstruction",
+)
 @pytest.mark.parametrize(
     ("name", "task"),
     [
@@ -155,6 +164,7 @@ def test_the_selection_is_that_of_the_dense_table(name: str, task: str) -> None:
     same(METHODS[name](**METHODS[name].registration.small), task)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "task"),
     [
@@ -207,6 +217,7 @@ def test_the_metrics_of_reconstructed_rows() -> None:
     assert found == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -236,6 +247,7 @@ def test_attribution_and_similarities_of_some_rows() -> None:
     same(fsjax.methods.ctre_sim(**some), "classification")
 
 
+@pytest.mark.slow
 def test_both_halves_of_the_rows() -> None:
     x, y = table()
     given = {"num_pairs": 2, "num_features": 3, "num_epochs": 2, "batch_size": 8}
@@ -355,6 +367,7 @@ def bytes_of(arrays: Any) -> int:
     return sum(leaf.nbytes for leaf in jax.tree.leaves(arrays))
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_the_nonzeros(monkeypatch: pytest.MonkeyPatch) -> None:
     x = sp.random_array((400, 3000), density=0.01, rng=0)
     x = sp.vstack([x, np.ones((1, 3000))])  # one long row
@@ -372,6 +385,7 @@ def test_memory_is_that_of_the_nonzeros(monkeypatch: pytest.MonkeyPatch) -> None
     fsjax.fit(STG, (sp.csr_array(x), y), num_features=5, num_epochs=1)
 
 
+@pytest.mark.slow
 def test_dexter_from_its_sparse_form() -> None:
     try:
         dense = load("dexter", download=False)
@@ -388,6 +402,7 @@ def test_dexter_from_its_sparse_form() -> None:
     np.testing.assert_array_equal(one.selected, two.selected)
 
 
+@pytest.mark.slow
 def test_a_wide_text_table_in_little_memory() -> None:
     """A process that made this table dense once would need 3 GiB more."""
     code = (

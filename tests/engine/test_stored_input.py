@@ -52,6 +52,7 @@ def assert_same(found: fsjax.FitResult, wanted: fsjax.FitResult) -> None:
     jax.tree.map(np.testing.assert_array_equal, found.states, wanted.states)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "options"),
     [
@@ -85,6 +86,7 @@ def test_the_results_are_the_bits_of_the_table_in_memory(
     assert "wait_seconds" not in wanted.cost
 
 
+@pytest.mark.slow
 def test_all_rows_as_one_batch(tables: tuple[Dataset, Dataset]) -> None:
     there, here = tables
     given = {"num_features": 4, "num_epochs": 2, "batch_size": None}
@@ -95,6 +97,7 @@ def test_all_rows_as_one_batch(tables: tuple[Dataset, Dataset]) -> None:
         np.testing.assert_allclose(found.history[name], values, rtol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_its_checkpoint_and_knows_its_rows(
     tables: tuple[Dataset, Dataset], tmp_path: Path
 ) -> None:
@@ -169,6 +172,7 @@ def test_a_sample_has_the_values_and_classes_of_its_rows(tables: tuple[Dataset, 
         assert set(rows[sampled]) <= set(part)
 
 
+@pytest.mark.slow
 def test_other_protocols_take_the_rows_of_the_split_or_a_sample(
     tables: tuple[Dataset, Dataset],
 ) -> None:
@@ -196,6 +200,7 @@ def test_other_protocols_take_the_rows_of_the_split_or_a_sample(
         evaluation.evaluate(found, there, ("svm",), noise_std=0.1)
 
 
+@pytest.mark.slow
 def test_a_loss_of_ones_own_and_what_it_records(
     tables: tuple[Dataset, Dataset], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def test_the_result_is_that_of_a_fit(fisher: fsjax.FitResult) -> None:
     assert sorted(metrics["consensus"]) == [1, 4]
 
 
+@pytest.mark.slow
 def test_a_network_without_labels_and_without_validation_rows() -> None:
     result = fit_subsamples(
         IP_CAE,

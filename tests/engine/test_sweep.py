@@ -25,6 +25,7 @@ def table() -> tuple[np.ndarray, np.ndarray]:
 OPTIONS = {"num_epochs": 4, "batch_size": 32, "num_features": 3, "seeds": (0, 3)}
 
 
+@pytest.mark.slow
 def test_each_setting_is_what_a_fit_of_it_gives(table) -> None:
     grid = {"learning_rate": [0.01, 0.1], "drop_fraction": [0.1, 0.5]}
     method = wast(hidden=(6,))
@@ -42,6 +43,7 @@ def test_each_setting_is_what_a_fit_of_it_gives(table) -> None:
     assert len({result.scores.tobytes() for result in found.results}) == 4
 
 
+@pytest.mark.slow
 def test_traced_settings_share_a_program_and_shapes_do_not(table, monkeypatch) -> None:
     made = []
     true_program = programs.program
@@ -62,6 +64,7 @@ def test_traced_settings_share_a_program_and_shapes_do_not(table, monkeypatch) -
     assert found.results[4].states.params["FanInDense_0"]["Dense_0"]["kernel"].shape[-1] == 7
 
 
+@pytest.mark.slow
 def test_options_of_the_run_can_vary_and_splits_of_seeds(table) -> None:
     options = {name: value for name, value in OPTIONS.items() if name != "num_epochs"}
     grid = {"num_epochs": [1, 3], "learning_rate": [0.01, 0.3]}
@@ -82,6 +85,7 @@ def test_options_of_the_run_can_vary_and_splits_of_seeds(table) -> None:
         np.testing.assert_allclose(result.scores, alone.scores, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_best_is_told_by_the_validation_rows(table) -> None:
     method = neural_network(hidden=(5,))
     grid = {"learning_rate": [1e-6, 0.05]}
@@ -95,6 +99,7 @@ def test_the_best_is_told_by_the_validation_rows(table) -> None:
         without.best()
 
 
+@pytest.mark.slow
 def test_each_setting_starts_from_an_earlier_result(table) -> None:
     method = neural_network(hidden=(5,))
     first = fsjax.fit(method, table, **OPTIONS)
@@ -128,6 +133,7 @@ def test_the_best_has_the_best_mean_over_the_seeds_at_the_kept_epoch() -> None:
     assert best_of("accuracy", *percents, best_epoch=1) == 1
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_where_it_stopped(table, tmp_path) -> None:
     method, grid = wast(hidden=(6,)), {"learning_rate": [0.01, 0.1]}
     whole = fsjax.sweep(method, table, grid, **OPTIONS, checkpoint_dir=tmp_path)

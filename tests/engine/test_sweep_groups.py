@@ -56,6 +56,7 @@ def test_every_group_is_checked_before_any_is_trained(trained_plans) -> None:
     assert not trained_plans
 
 
+@pytest.mark.slow
 def test_settings_of_one_program_share_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     costs = []
     train = Plan.train

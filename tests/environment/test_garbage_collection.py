@@ -25,6 +25,7 @@ def test_it_is_left_as_it_was(before: bool) -> None:
         (gc.enable if was else gc.disable)()
 
 
+@pytest.mark.slow
 def test_the_models_that_compete_are_imported_when_they_are_used_and_then_it_collects() -> None:
     code = """if True:
         import gc, sys

@@ -28,6 +28,7 @@ def test_errors_of_other_pipes_stay_errors() -> None:
         raise BrokenPipeError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

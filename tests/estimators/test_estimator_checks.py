@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from marks import some_slow
+from marks import slow_ids, some_slow
 from sklearn.utils.estimator_checks import check_estimator
 
 import fsjax
@@ -116,6 +116,7 @@ def test_every_method_has_an_estimator() -> None:
     assert set(ESTIMATORS) == set(METHODS)
 
 
+@slow_ids("ctre_seq")
 @pytest.mark.parametrize(
     "name", some_slow(sorted(sorted(set(ESTIMATORS) - set(OWN)), key=kind), SLOW)
 )
@@ -131,6 +132,7 @@ def test_checks_of_the_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     passes(ESTIMATORS[name](**FAST, standardize=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some_slow(OWN, SLOW))
 def test_checks_of_the_class_and_its_method(name: str) -> None:
     passes(estimator(name))

@@ -13,6 +13,7 @@ from fsjax.estimators import ESTIMATORS
 BY_VARIANCE = ("aefs", "dufs", "quick_selection")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BY_VARIANCE)
 def test_pixels_that_are_nearly_always_empty_are_not_selected(name: str) -> None:
     X, _ = load_digits(return_X_y=True)

@@ -175,6 +175,7 @@ def test_weights_of_rows_and_of_classes() -> None:
         WAST(class_weight="balanced").fit(x)
 
 
+@pytest.mark.slow
 def test_rows_to_validate_on() -> None:
     x, y = table()
     estimator = quick(validation_data=(x[:20], y[:20])).fit(x[20:], y[20:])

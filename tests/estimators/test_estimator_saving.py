@@ -31,6 +31,7 @@ def test_pickle_and_joblib(fitted: FisherScore, tmp_path: Path) -> None:
     np.testing.assert_array_equal(joblib.load(stream).support_, fitted.support_)
 
 
+@pytest.mark.slow
 def test_saved_and_loaded_in_a_fresh_process(fitted: FisherScore, tmp_path: Path) -> None:
     x, _ = table()
     fitted.save(tmp_path / "model.npz")

@@ -95,6 +95,7 @@ def test_arguments_that_a_method_refuses_are_none_of_the_class() -> None:
     assert "groups" not in (WAST.__doc__ or "")
 
 
+@pytest.mark.slow
 def test_large_offsets_and_values() -> None:
     """Times in seconds, whose differences float32 does not hold."""
     plain = FisherScore(2, hidden=(4,), num_epochs=1).fit(X, Y)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from estimator_helpers import COLUMNS, ROWS, quick, table
-from marks import some_slow
+from marks import slow_ids, some_slow
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
@@ -40,6 +40,7 @@ TINY: dict[str, dict[str, Any]] = {
 ALIKE = ("cae", "gjsd", "ctre_seq", "rigl", "snip", "static_sparse", "dense", "random_selection")
 
 
+@slow_ids("ctre_sim")
 @pytest.mark.parametrize("name", some_slow(ESTIMATORS, ALIKE))
 def test_every_class_fits_selects_and_predicts(name: str) -> None:
     x, y = table()
@@ -136,6 +137,7 @@ def test_a_result_as_a_frame(fitted: FisherScore) -> None:
     assert with_gates["gate"].between(0, 1).all()
 
 
+@pytest.mark.slow
 def test_ctrl_c_also_ends_a_cross_validation() -> None:
     def interrupt(progress: fsjax.Progress) -> None:
         signal.raise_signal(signal.SIGINT)
@@ -152,6 +154,7 @@ def test_ctrl_c_also_ends_a_cross_validation() -> None:
     assert kept.n_iter_ == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["numbers", "several"])
 def test_regression(kind: str) -> None:
     x, y = table(kind)
@@ -177,6 +180,7 @@ def test_a_filter_selects_and_leaves_prediction_to_others() -> None:
     assert pipeline.fit(x, y).score(x, y) > 0.9
 
 
+@pytest.mark.slow
 def test_pipelines_and_searches() -> None:
     x, y = table()
     pipeline = make_pipeline(StandardScaler(), quick())
@@ -186,6 +190,7 @@ def test_pipelines_and_searches() -> None:
     assert len(cross_val_score(clone(quick()), x, y, cv=2)) == 2
 
 
+@pytest.mark.slow
 def test_a_method_picks_its_own_number() -> None:
     x, y = table()
     estimator = STG(hidden=(4,), strength=0.5, num_epochs=60, batch_size=16).fit(x, y)
@@ -217,6 +222,7 @@ def test_each_seed_opens_columns_of_its_own(
     np.testing.assert_array_equal(estimator.get_support(indices=True), [1, 2])
 
 
+@pytest.mark.slow
 def test_more_seeds_agree_on_one_selection() -> None:
     x, y = table()
     estimator = IPCAE(2, hidden=(4,), num_epochs=2, n_seeds=3, random_state=5).fit(x, y)
@@ -259,6 +265,7 @@ def test_type_stubs_are_up_to_date() -> None:
         assert path.read_text() == text, "run: python -m tools.stubs"
 
 
+@pytest.mark.slow
 def test_selection_beats_chance_on_digits() -> None:
     x, y = load_digits(return_X_y=True)
     scores = {}

@@ -90,6 +90,7 @@ def test_frames_with_sparse_columns(dense: STG) -> None:
             transformed.predict(frame[names[::-1]])
 
 
+@pytest.mark.slow
 def test_weights_and_validation_rows() -> None:
     x, y = table()
     weight, valid = np.arange(60) % 3, (x[:20], y[:20])
@@ -100,6 +101,7 @@ def test_weights_and_validation_rows() -> None:
         quick(validation_data=valid).fit(sp.csr_matrix(x), y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", some_slow([STG, BinMask], [BinMask]))
 @pytest.mark.parametrize("task", ["survival", "multilabel", "counts"])
 def test_other_targets_than_classes(build: Any, task: str) -> None:
@@ -150,6 +152,7 @@ def test_tags_say_which_methods_take_them() -> None:
         LassoNet(3).fit(sp.csr_array(x), y)
 
 
+@pytest.mark.slow
 def test_without_labels_and_in_a_pipeline() -> None:
     x, y = table()
     selector = QuickSelection(3, num_epochs=2, hidden=(6,)).fit(sp.csr_matrix(x))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from marks import some_slow
+from marks import slow_ids, some_slow
 from sklearn.datasets import make_multilabel_classification
 from sklearn.metrics import accuracy_score, d2_tweedie_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -38,6 +38,7 @@ def survival(seed: int, rows: int = 300) -> tuple[np.ndarray, np.ndarray]:
     return x, np.column_stack([np.minimum(time, end) + 1e-6, time <= end])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", some_slow([STG, BinMask, LassoNet], [BinMask, LassoNet]))
 def test_survival_finds_the_columns_and_a_shuffled_one_does_not(build: Any) -> None:
     x, y = survival(0)
@@ -52,6 +53,7 @@ def test_survival_finds_the_columns_and_a_shuffled_one_does_not(build: Any) -> N
     assert shuffled.score(x_new, y_new) < 0.62
 
 
+@pytest.mark.slow
 def test_survival_in_every_form() -> None:
     x, y = survival(0, 80)
     event, time = y[:, 1] > 0, y[:, 0]
@@ -67,6 +69,7 @@ def test_survival_in_every_form() -> None:
     np.testing.assert_array_equal(late.scores_, plain.scores_)
 
 
+@pytest.mark.slow
 def test_small_tables_are_one_batch_and_validation_has_events() -> None:
     x, y = survival(0, 300)
     y[:, 1] = np.arange(300) % 30 == 0
@@ -78,6 +81,7 @@ def test_small_tables_are_one_batch_and_validation_has_events() -> None:
     assert (parts.batch_size, parts.shuffle) == (32, True)
 
 
+@pytest.mark.slow
 def test_labels() -> None:
     rng = np.random.default_rng(0)
     x, y = make_multilabel_classification(600, 10, n_classes=4, random_state=0)
@@ -95,6 +99,7 @@ def test_labels() -> None:
     np.testing.assert_array_equal(again.scores_, estimator.scores_)
 
 
+@slow_ids("0.0")
 @pytest.mark.parametrize("level", [0.0, 5.0])
 def test_counts(level: float) -> None:
     rng = np.random.default_rng(0)
@@ -119,6 +124,7 @@ def test_every_method_with_a_head_for_numbers_takes_all_targets() -> None:
         assert "regression" not in tasks or set(tasks) >= set(SUPERVISED), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["stg", "cae", "set", "neurofs"])
 def test_several_numbers(name: str) -> None:
     x, y = table("regression")
@@ -167,6 +173,7 @@ def test_what_y_may_not_be(task: str) -> None:
             STG(4, task=task, **SMALL).fit(x, spoil(y))
 
 
+@pytest.mark.slow
 def test_validation_data_weights_and_saving(tmp_path: Any) -> None:
     for task in ("survival", "counts", "multilabel"):
         x, y = table(task)
@@ -184,6 +191,7 @@ def test_validation_data_weights_and_saving(tmp_path: Any) -> None:
             bad.fit(x[:50], y[:50])
 
 
+@pytest.mark.slow
 def test_cross_validation() -> None:
     x, y = survival(0, 120)
     model = NeuralNetwork(5, task="survival", hidden=(4,), num_epochs=20)

@@ -70,6 +70,7 @@ def test_options_reach_the_network_and_its_training(plans: list) -> None:
     assert call == {**expected, "zero_others": True, **training}
 
 
+@pytest.mark.slow
 def test_columns_matter_and_seeds_have_their_own() -> None:
     data = table()
     splits = [make_split(data, "random", seed=seed) for seed in (0, 1)]
@@ -99,6 +100,7 @@ def test_convolutions_see_zeros_in_place_of_other_columns() -> None:
     assert metrics[1]["retrain_accuracy"][0] < 20
 
 
+@pytest.mark.slow
 def test_protocol_takes_the_columns_and_the_rows_of_the_fit() -> None:
     data = table()
     method = fsjax.methods.random_selection(4, hidden=(4,))
@@ -137,6 +139,7 @@ def copies() -> Dataset:
     return Dataset("copies", x.astype(np.float32), (x[:, 0] > 0).astype(np.int32))
 
 
+@pytest.mark.slow
 def test_all_scaled_columns_are_predicted_from_the_selected_ones() -> None:
     data = copies()
     splits = [make_split(data, "random", seed=seed) for seed in (0, 1)]
@@ -157,6 +160,7 @@ def test_all_scaled_columns_are_predicted_from_the_selected_ones() -> None:
     np.testing.assert_allclose(shared[names[0]][0], frobenius[0], rtol=0.1)
 
 
+@pytest.mark.slow
 def test_reconstruct_judges_a_selection_for_any_task() -> None:
     data = copies()
     method = fsjax.methods.fisher_score(2)

@@ -78,6 +78,7 @@ def workers() -> Iterator[Cluster]:
             yield connection
 
 
+@pytest.mark.slow
 @needs_dask
 def test_a_cell_goes_on_from_its_checkpoint_when_its_worker_is_killed(
     workers: Cluster, tmp_path: Path

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 from launcher import ROOT, launch, launch_here
-from marks import some_slow
+from marks import slow_ids, some_slow
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import fsjax
@@ -227,6 +227,7 @@ def _arguments(launcher: str, folder: Path) -> list[str]:
     return [argument.format(tmp=folder) for argument in arguments]
 
 
+@slow_ids("studies/sparsity/inference", "studies/sparsity/step_cost")
 @pytest.mark.parametrize("launcher", some_slow(LAUNCHERS, LONG))
 def test_every_launcher_runs(
     launcher: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -342,6 +343,7 @@ BENCHMARKS: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
 FAST = ("checkpoints", "growth, wast", "sparse, wast", "sweep, alone", "text")
 
 
+@slow_ids("growth, wast")
 @pytest.mark.parametrize("name", some_slow(BENCHMARKS, {*BENCHMARKS} - {*FAST}))
 def test_every_benchmark_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Repeated measurements draw the same numbers.

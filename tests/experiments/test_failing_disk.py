@@ -75,6 +75,7 @@ def try_all(numbers: range, code: int, expected: dict[str, Any], folder: Path) -
     return noticed
 
 
+@pytest.mark.slow
 def test_some_operations_fail(undisturbed: tuple[dict[str, Any], int], tmp_path: Path) -> None:
     expected, count = undisturbed
     assert count > 60

@@ -125,6 +125,7 @@ def test_mistakes_on_the_command_line(arguments: list[str], message: str, tmp_pa
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_mistake_ends_the_process(tmp_path: Path) -> None:
     config = "--config=configs/ctre_sim.py"
     done = launch("run", config, f"--workdir={tmp_path / 'run'}", "--config.method.density=0.1")

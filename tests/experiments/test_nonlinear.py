@@ -24,6 +24,7 @@ def test_best_k_counts_true_columns_on_rows_of_the_paper() -> None:
     assert seen == [((833, 12), True, True, 833)] * 2
 
 
+@pytest.mark.slow
 def test_forest_and_icap_find_a_ring() -> None:
     for name in ("forest", "ICAP"):
         assert nonlinear.best_k(nonlinear.SELECTORS[name], "ring", 32, 1) == 1.0

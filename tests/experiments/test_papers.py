@@ -44,6 +44,7 @@ def cell(paper: str, table: str, method: str, dataset: str, metric: str, **row) 
     return matches[0]
 
 
+@pytest.mark.slow
 def test_every_cell_has_a_run_that_its_protocol_can_configure() -> None:
     seen = set()
     for chosen_cell in chosen([]):

@@ -11,6 +11,7 @@ from experiments.studies import recovery
 from fsjax.errors import ConfigError
 
 
+@pytest.mark.slow
 def test_a_table_is_written_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "table.md"
     names = ["random_selection", "fisher_score"]

@@ -77,6 +77,7 @@ def test_long_runs_get_fewer_seeds(tmp_path: Path) -> None:
     assert seeds == {"fisher_score": "3", "lassonet": "1"}
 
 
+@pytest.mark.slow
 def test_a_run_from_before_the_protocol_changed_is_refused(tmp_path: Path) -> None:
     assert launch_here("reproduce", *arguments(tmp_path, "fisher_score")).returncode == 0
     path = tmp_path / "runs" / "wast-fisher_score-madelon-classification-s1" / "config.json"
@@ -89,6 +90,7 @@ def test_a_run_from_before_the_protocol_changed_is_refused(tmp_path: Path) -> No
     assert "data.scaling was 'minmax', is 'none'" in again.stderr
 
 
+@pytest.mark.slow
 def test_it_stops_in_time(tmp_path: Path) -> None:
     done = launch_here("reproduce", *arguments(tmp_path, "wast"), "--minutes=0.01")
     assert done.returncode == 0, done.stderr

@@ -93,6 +93,7 @@ def test_a_finished_run_is_read_again_and_another_one_refused(finished: Path) ->
         run_experiment(config, finished, progress=False)
 
 
+@pytest.mark.slow
 def test_what_is_lost_of_a_finished_run_is_made_anew(
     finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -182,6 +183,7 @@ def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["curves.png"]
 
 
+@pytest.mark.slow
 def test_a_killed_run_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from fsjax.storage.checkpoints import Checkpoints
 
@@ -205,6 +207,7 @@ def test_a_killed_run_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert resumed[key] == uninterrupted[key]
 
 
+@pytest.mark.slow
 def test_wast_from_the_command_line(tmp_path: Path) -> None:
     done = launch_here(
         "run",
@@ -233,6 +236,7 @@ def test_wast_from_the_command_line(tmp_path: Path) -> None:
         assert (tmp_path / "run" / name).exists()
 
 
+@pytest.mark.slow
 def test_a_network_of_other_widths_from_the_command_line(tmp_path: Path) -> None:
     done = launch_here(
         "run",
@@ -251,6 +255,7 @@ def test_a_network_of_other_widths_from_the_command_line(tmp_path: Path) -> None
     assert {"train/sparsity", "valid/accuracy", "test/accuracy"} <= recorded
 
 
+@pytest.mark.slow
 def test_own_table(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 5))
@@ -306,6 +311,7 @@ def test_protocols_have_the_options_of_the_configuration(
     assert options == {"noise_std": 0.5, "scaling": "minmax", "sample_rows": 77}
 
 
+@pytest.mark.slow
 def test_compare_prints_one_table(tmp_path: Path) -> None:
     done = launch_here(
         "compare",
@@ -334,6 +340,7 @@ def test_variants_that_the_comma_has_cut_are_joined() -> None:
     assert (config.method.name, config.data.name, len(config.seeds)) == ("wast", "madelon", 2)
 
 
+@pytest.mark.slow
 def test_a_filter_is_judged_by_a_network_on_its_columns(tmp_path: Path) -> None:
     config = any_method.get_config("fisher_score,quick")
     config.evaluation.retrain.update(num_epochs=1, hidden=(8,))

@@ -22,6 +22,7 @@ TARGETS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TARGETS)
 def test_a_table_with_targets(task: str, tmp_path: Path) -> None:
     names, metric = TARGETS[task]

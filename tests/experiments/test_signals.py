@@ -95,6 +95,7 @@ cli.run(main)
 """
 
 
+@pytest.mark.slow
 def test_no_thread_has_a_last_word() -> None:
     command = [sys.executable, "-c", SAVING]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

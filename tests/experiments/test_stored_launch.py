@@ -23,6 +23,7 @@ def table(tmp_path: Path) -> Path:
     return convert(tmp_path / "table.csv", None, "label", progress=False)
 
 
+@pytest.mark.slow
 def test_a_converted_table_runs_like_any_other(table: Path, tmp_path: Path) -> None:
     done = launch_here(
         "run",
@@ -48,6 +49,7 @@ def test_a_converted_table_runs_like_any_other(table: Path, tmp_path: Path) -> N
         assert (tmp_path / "run" / name).exists()
 
 
+@pytest.mark.slow
 def test_a_sweep_judges_on_a_sample_of_the_rows(table: Path, tmp_path: Path) -> None:
     arguments = [
         "--config=configs/any.py:stg",

@@ -20,6 +20,7 @@ from fsjax.data import load
 SHORT = ("--config=configs/wast.py:digits", "--config.train.num_epochs=2", "--noprogress")
 
 
+@pytest.mark.slow
 def test_a_table_a_picture_and_the_best(tmp_path: Path) -> None:
     arguments = [
         *SHORT,

@@ -27,6 +27,7 @@ def factors(*shape: int) -> tuple[jax.Array, jax.Array]:
     return jnp.asarray(left, jnp.float32), jnp.asarray(right, jnp.float32)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(sizes, sizes, sizes)
 def test_value_and_gradients_are_those_of_the_product(k: int, p: int, d: int) -> None:
@@ -121,6 +122,7 @@ def test_rounded_products_have_second_derivatives() -> None:
     assert np.abs(found - expected).max() > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [

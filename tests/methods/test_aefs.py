@@ -129,6 +129,7 @@ def fit(x: np.ndarray, penalty: float) -> fsjax.FitResult:
     return fsjax.fit(method, (x, None), **options)
 
 
+@pytest.mark.slow
 def test_finds_columns_that_belong_together_and_the_penalty_shrinks_the_others() -> None:
     x, rng = table(), np.random.default_rng(1)
     shuffled = np.stack([rng.permutation(column) for column in x.T], axis=1)

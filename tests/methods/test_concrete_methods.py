@@ -68,6 +68,7 @@ def number_of(result: fsjax.FitResult, columns: set[int]) -> int:
     return sum(set(row) == columns for row in result.selected.tolist())
 
 
+@pytest.mark.slow
 def test_order_of_the_columns_does_not_change_the_answer() -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=(300, 20)).astype(np.float32)
@@ -81,6 +82,7 @@ def test_order_of_the_columns_does_not_change_the_answer() -> None:
     assert number_of(permuted, set(place[[4, 11, 17]].tolist())) >= 8
 
 
+@pytest.mark.slow
 def test_regression_and_reconstruction_learn() -> None:
     rng = np.random.default_rng(2)
     x = rng.normal(size=(300, 12)).astype(np.float32)
@@ -104,6 +106,7 @@ def five_rows() -> fsjax.Batch:
     return fsjax.Batch(x, jnp.array([0, 1, 2, 0, 1]), jnp.ones(5))
 
 
+@pytest.mark.slow
 def test_identity_map_trains_like_cae_when_it_is_frozen() -> None:
     # W = I and no bias make the logits of IP-CAE those of CAE, so the losses are equal too.
     spec = Spec(8, 3, "classification", 20, 5, 2, steps_per_epoch=4)
@@ -121,6 +124,7 @@ def test_identity_map_trains_like_cae_when_it_is_frozen() -> None:
     chex.assert_trees_all_equal(direct.predict(state, batch.x), indirect.predict(other, batch.x))
 
 
+@pytest.mark.slow
 def test_gjsd_lowers_the_loss_by_lambda_times_the_divergence() -> None:
     spec = Spec(8, 3, "classification", 20, 5, 2, steps_per_epoch=4)
     batch = five_rows()

@@ -40,6 +40,7 @@ def method(name: str, form: str) -> fsjax.Method:
     return getattr(fsjax.methods, name)(hidden=(32, 24), form=form, **METHODS[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["set", *SLOW])
 def test_fits_are_those_of_masks(name: str, tmp_path) -> None:
     data = table()
@@ -141,6 +142,7 @@ def least_sensitive(layer: Layer, fraction: jax.Array, key: jax.Array) -> jax.Ar
 GROW = {"similar": grow.similar, "both": grow.switched(grow.similar, grow.gradient)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GROW)
 def test_a_drop_rule_of_ones_own_on_connections(name: str) -> None:
     rules = dict(drop=least_sensitive, grow=GROW[name], drop_fraction=0.5)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from marks import some_slow
+from marks import slow_ids, some_slow
 
 import fsjax
 from fsjax import tasks, testing
@@ -81,6 +81,9 @@ def _small(name: str, **changes: object) -> Method:
     return build(**{**build.registration.small, **changes})
 
 
+@slow_ids(
+    "aefs", "ctre_seq", "ip_cae", "lassonet", "probmask", "sequential_attention", "stg", "wast"
+)
 @pytest.mark.parametrize("name", some_slow(METHODS, SLOW))
 def test_every_method_keeps_the_contract(name: str) -> None:
     testing.check_method(_small(name))
@@ -144,10 +147,12 @@ def _linear() -> Method:
     )
 
 
+@pytest.mark.slow
 def test_a_linear_model_that_starts_at_zero_keeps_the_contract() -> None:
     testing.check_method(_linear())
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_maximised_is_found() -> None:
     method = _linear()
 
@@ -159,6 +164,7 @@ def test_a_loss_that_is_maximised_is_found() -> None:
         testing.check_method(method._replace(loss=loss))
 
 
+@pytest.mark.slow
 def test_coordinates_that_lose_the_weights_are_found(
     anew: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +176,7 @@ def test_coordinates_that_lose_the_weights_are_found(
         testing.check_method(_small("static_sparse", form="coordinates"))
 
 
+@pytest.mark.slow
 def test_connections_that_are_added_at_constant_columns_are_found() -> None:
     method = _small("static_sparse", form="dense")
 
@@ -183,6 +190,7 @@ def test_connections_that_are_added_at_constant_columns_are_found() -> None:
         testing.check_method(method._replace(after_epoch=after_epoch))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ip_cae", "stg", "lassonet"])
 def test_columns_of_another_group_are_found(
     name: str, anew: None, monkeypatch: pytest.MonkeyPatch
@@ -202,6 +210,7 @@ def test_columns_of_another_group_are_found(
         testing.check_groups(_small(name), "classification", 12)
 
 
+@pytest.mark.slow
 def test_a_search_that_leaves_one_gate_too_few_is_found(
     anew: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +224,7 @@ def test_a_search_that_leaves_one_gate_too_few_is_found(
         testing.check_search(_small("binmask"), "classification")
 
 
+@pytest.mark.slow
 def test_padding_that_counts_is_found() -> None:
     method = _small("dense")
 
@@ -225,6 +235,7 @@ def test_padding_that_counts_is_found() -> None:
         testing.check_method(method._replace(loss=loss))
 
 
+@pytest.mark.slow
 def test_a_network_that_sees_other_columns_is_found() -> None:
     method = _small("random_selection")
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_ids
 
 import fsjax
 from fsjax.sparsity.layers.connections import ConnectedLayer
@@ -30,6 +31,7 @@ def first_masks(method: str, form: str, **options: object) -> list[np.ndarray]:
     return masks
 
 
+@slow_ids("ctre_seq")
 @pytest.mark.parametrize("method", ["ctre_seq", "ctre_sim"])
 def test_a_blind_start_grows_at_the_first_missing_positions(method: str) -> None:
     before = first_masks(method, "dense")
@@ -46,6 +48,7 @@ def test_a_blind_start_grows_at_the_first_missing_positions(method: str) -> None
             assert np.array_equal(grown, free[: len(grown)])
 
 
+@slow_ids("ctre_seq-coordinates")
 @pytest.mark.parametrize("form", ["coordinates", "topology"])
 @pytest.mark.parametrize("method", ["ctre_seq", "ctre_sim"])
 def test_a_blind_start_is_for_every_form_of_a_layer(method: str, form: str) -> None:

@@ -130,6 +130,7 @@ def share_of_truth(result: fsjax.FitResult) -> np.ndarray:
     return result.scores[:, TRUTH].sum(axis=1) / result.scores.sum(axis=1)
 
 
+@pytest.mark.slow
 def test_finds_the_informative_columns_and_none_without_labels() -> None:
     y = labels()
     result = fit(y, 0.3)
@@ -145,6 +146,7 @@ def test_the_penalty_concentrates_the_gradient_on_informative_columns() -> None:
     assert strong.mean() > weak.mean()
 
 
+@pytest.mark.slow
 def test_batch_normalisation_and_dropout_take_part() -> None:
     y = labels()
     result = fit(y, 0.1, batch_norm=True, dropout=0.1)

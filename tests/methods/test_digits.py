@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import fsjax
 from fsjax.data import load
 
 
+@pytest.mark.slow
 def test_ip_cae_beats_cae_and_a_random_selection_on_digits() -> None:
     data = load("digits")
     options = dict(seeds=(0, 1, 2), num_epochs=60, batch_size=32)

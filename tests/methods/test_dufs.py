@@ -90,6 +90,7 @@ def test_loss_and_gradient_are_those_of_the_equations(
     np.testing.assert_allclose(grads, slopes(expected, mu), rtol=2e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_permuted_columns_permute_the_gradient() -> None:
     method = fsjax.methods.dufs(noise="batch", sigma=1e-6)
     state, batch = start(method)
@@ -130,6 +131,7 @@ def fit(x: np.ndarray, **options) -> fsjax.FitResult:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [{}, pytest.param({"loss": "difference", "strength": 0.03}, marks=pytest.mark.slow)],

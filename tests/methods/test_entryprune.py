@@ -58,6 +58,7 @@ def slopes(weight: np.ndarray, bias: np.ndarray, rows: Batch, inside: np.ndarray
     return x.T @ error, error.sum(0)
 
 
+@pytest.mark.slow
 def test_steps_and_exchanges() -> None:
     method = make()
     state = begun(method)
@@ -138,6 +139,7 @@ def test_extreme_shares_of_candidates(candidates: float) -> None:
     assert int(state.extra["entered"].sum()) == (1 if candidates == 0 else D - 1 - K)
 
 
+@pytest.mark.slow
 def test_informative_columns_are_found() -> None:
     # Few steps are not enough: a batch has 32 rows, and the network 7 inputs.
     method = fsjax.methods.entryprune(3, hidden=(16,), every=40)

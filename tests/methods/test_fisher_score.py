@@ -91,6 +91,7 @@ def signal() -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
+@pytest.mark.slow
 def test_finds_the_columns_that_differ_between_the_classes() -> None:
     x, y = signal()
     method = fsjax.methods.fisher_score(3, hidden=(16,))
@@ -127,6 +128,7 @@ def test_the_filter_trains_nothing_and_sees_the_training_rows_alone() -> None:
         several.predict(x)
 
 
+@pytest.mark.slow
 def test_rows_without_weight_do_not_count() -> None:
     method = fsjax.methods.fisher_score(3)
     spec = fsjax.Spec(6, 2, "classification", 8, 4, 1, steps_per_epoch=2)

@@ -38,6 +38,7 @@ def softmax_loss(weights, x: np.ndarray, y: np.ndarray) -> float:
     return float(np.mean(np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(y)), y]))
 
 
+@pytest.mark.slow
 def test_binmask_loss_and_its_gradient() -> None:
     method = fsjax.methods.binmask(hidden=(4,), strength=0.2, search=False)
     state, batch = start(method)
@@ -146,6 +147,7 @@ METHODS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_search_finds_the_columns_that_matter(name: str) -> None:
     results = fsjax.fit_sizes(METHODS[name], table(), (4, 8), **OPTIONS)
@@ -168,6 +170,7 @@ def test_search_finds_the_columns_that_matter(name: str) -> None:
     assert np.isin(wrong.selected, np.arange(4)).mean() < 0.7
 
 
+@pytest.mark.slow
 def test_a_search_is_the_same_alone_in_a_sweep_and_for_several_sizes() -> None:
     method = METHODS["binmask"]
     several = fsjax.fit_sizes(method, table(), (4, 8), **OPTIONS)[8]
@@ -200,6 +203,7 @@ def test_a_killed_search_continues(tmp_path, monkeypatch: pytest.MonkeyPatch) ->
     assert resumed.cost["trained_epochs"] < uninterrupted.cost["trained_epochs"]
 
 
+@pytest.mark.slow
 def test_no_exact_selection_is_told() -> None:
     x, y = table()
     method = METHODS["binmask"]
@@ -209,6 +213,7 @@ def test_no_exact_selection_is_told() -> None:
     assert all(set(row[:3]) == {0, 1, 2} for row in result.selected.tolist())
 
 
+@pytest.mark.slow
 def test_masked_weights_become_sparse_and_still_predict() -> None:
     data = load("digits")
     options = dict(seeds=(0,), num_features=10, num_epochs=12, batch_size=64, best_by="last")
@@ -257,6 +262,7 @@ def test_mistakes(build, message: str) -> None:
         build()
 
 
+@pytest.mark.slow
 def test_stg_keeps_one_of_each_group_of_copies_to_reconstruct_them() -> None:
     rng = np.random.default_rng(0)
     signals = np.repeat(rng.normal(size=(400, 3)), 4, axis=1)

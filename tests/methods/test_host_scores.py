@@ -30,6 +30,7 @@ print([results[:, 0].tolist() for _, results in waiting])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be chosen here")
 def test_a_large_table_on_one_core() -> None:
     process = subprocess.run(

@@ -78,6 +78,7 @@ def test_path_finds_the_informative_columns(path_fit: fsjax.FitResult) -> None:
             assert (ordered[:-1] <= ordered[1:]).all()
 
 
+@pytest.mark.slow
 def test_seeds_alone_and_together_are_equal(path_fit: fsjax.FitResult) -> None:
     data = columns(shuffled=False)
     alone = fit(data, seeds=SEEDS[1:])
@@ -97,6 +98,7 @@ def test_seeds_alone_and_together_are_equal(path_fit: fsjax.FitResult) -> None:
         np.testing.assert_array_equal(path_fit.selected[1], other.selected[row])
 
 
+@pytest.mark.slow
 def test_minibatches() -> None:
     result = fit(columns(shuffled=False), batch_size=32, shuffle=True, seeds=(0,))
     assert set(result.selected[0].tolist()) == set(INFORMATIVE)
@@ -137,6 +139,7 @@ def test_validation_has_to_be_by_the_loss() -> None:
         fsjax.plan(lassonet(4), columns(shuffled=False), best_by="accuracy")
 
 
+@pytest.mark.slow
 def test_a_copy_of_the_network_is_carried_only_where_an_earlier_one_may_be_kept() -> None:
     for until, copies in ((None, 0), (2, 5)):
         method = lassonet(4, until=until, hidden=(3,), path_start=0.1)
@@ -144,6 +147,7 @@ def test_a_copy_of_the_network_is_carried_only_where_an_earlier_one_may_be_kept(
         assert len(jax.tree.leaves(plan.train(idle=[True]).states.best.params)) == copies
 
 
+@pytest.mark.slow
 def test_columns_that_others_cannot_use_leave_first_in_a_reconstruction() -> None:
     rng = np.random.default_rng(0)
     signals = np.repeat(rng.normal(size=(400, 3)), 4, axis=1)

@@ -55,6 +55,7 @@ def recorded_run(request) -> tuple[str, Run]:
     return request.param, whole_path(request.param)
 
 
+@pytest.mark.slow
 def test_whole_path_equals_numpy(recorded_run: tuple[str, Run]) -> None:
     task, run = recorded_run
     lambdas = [recorded["train/lambda"] for recorded in run.recorded]

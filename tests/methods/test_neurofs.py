@@ -120,6 +120,7 @@ def data() -> Batch:
     return Batch(jnp.asarray(x, jnp.float32), jnp.asarray(y), jnp.ones(N))
 
 
+@pytest.mark.slow
 def test_numbers_of_inputs_and_connections_over_a_run() -> None:
     options = {"hidden": (H, H), "epsilon": EPSILON, "learning_rate": 0.05}
     method = fsjax.methods.neurofs(K, input_fraction=0.4, **options)
@@ -160,6 +161,7 @@ def active_of(state: TrainState) -> np.ndarray:
     return np.asarray(state.masks["layer_0"]["kernel"]).any(1)
 
 
+@pytest.mark.slow
 def test_informative_columns_are_found() -> None:
     method = fsjax.methods.neurofs(3, hidden=(24, 12), epsilon=4.0, learning_rate=0.05)
     assert hits(method, False, 20) == [3, 3]

@@ -70,6 +70,7 @@ def compiled_accuracy():
     return jax.jit(lambda state, rows: metrics_of_rows(digits_method(), state, rows)["accuracy"])
 
 
+@pytest.mark.slow
 def test_sparse_network_learns_and_its_control_does_not() -> None:
     accuracy, control = trained(False)[2], trained(True)[2]
     assert accuracy > 80
@@ -180,6 +181,7 @@ def test_most_probable_mask_has_the_density() -> None:
         chex.assert_trees_all_equal(same.params, state.params)
 
 
+@pytest.mark.slow
 def test_more_samples_are_averaged() -> None:
     state = started(probmask(hidden=(6,), batch_norm=True))
     spread = {}

@@ -90,6 +90,7 @@ def test_phases_and_masks(warmup: float, at_once: int) -> None:
     assert np.asarray(method.select(state).picks).tolist() == chosen
 
 
+@pytest.mark.slow
 def test_logits_learn_which_column_matters() -> None:
     """The slope of the loss by a logit, against finite differences of the loss."""
     method, batch = make(warmup=0.0), rows()
@@ -109,6 +110,7 @@ def test_logits_learn_which_column_matters() -> None:
     assert np.abs(slope[ALLOWED]).min() > 0
 
 
+@pytest.mark.slow
 def test_informative_columns_are_found() -> None:
     method = fsjax.methods.sequential_attention(3, hidden=(16,), learning_rate=0.01)
     assert hits(method, False, 30) == [3, 3]

@@ -33,6 +33,7 @@ from fsjax.sparsity import drop, grow, may_shrink
 PLAIN = dict(**SIZES, learning_rate=0.01, momentum=0.9)
 
 
+@pytest.mark.slow
 def test_both_forms_train_alike() -> None:
     results, data = [], rows()
     x, y, weight = data
@@ -71,6 +72,7 @@ def test_both_forms_train_alike() -> None:
     chex.assert_trees_all_close(dense.trace, sparse.trace)
 
 
+@pytest.mark.slow
 def test_fits_and_files_of_both_forms_are_alike(tmp_path) -> None:
     rng = np.random.default_rng(0)
     data = rng.normal(size=(50, 9)), rng.integers(0, 3, 50)
@@ -185,6 +187,7 @@ def fit(name: str, data, **options) -> fsjax.FitResult:
     )
 
 
+@pytest.mark.slow
 def test_ctre_sim_finds_what_a_fixed_topology_misses() -> None:
     # Classes are corners of a hypercube: no column is informative alone, and connections are few.
     data = load(
@@ -212,6 +215,7 @@ def test_ctre_sim_finds_what_a_fixed_topology_misses() -> None:
     assert recovered.min() >= 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["set", pytest.param("ctre_sim", marks=pytest.mark.slow)])
 def test_digits(name: str) -> None:
     data = load("digits")

@@ -122,6 +122,7 @@ def test_rigl_grows_where_the_dense_gradient_is_largest() -> None:
         assert (new & ~old).any() and not left[new & ~old].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "fraction"), [("classification", 1.0), ("regression", 0.4)])
 def test_ctre_grows_between_similar_neurons(task: str, fraction: float) -> None:
     method = fsjax.methods.ctre_sim(grow="similar", similarity_fraction=fraction, **DEEPER)
@@ -176,6 +177,7 @@ def test_similarities_add_up_over_chunks_of_rows(name: str, monkeypatch) -> None
     chex.assert_trees_all_close(in_chunks, at_once, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_every_layer_gets_its_own_similarity() -> None:
     # With eleven layers, as layer_10 comes before layer_2 in the order of words.
     hidden, seen = tuple(range(5, 15)), {}

@@ -253,6 +253,7 @@ def fit(method: Method, x: np.ndarray, num_epochs: int) -> fsjax.FitResult:
     )
 
 
+@pytest.mark.slow
 def test_selection_beats_a_random_one_and_passes_over_constant_columns() -> None:
     data = load("madelon_like", num_samples=1000, num_features=120)
     truth, x = np.array(data.informative), data.X.copy()
@@ -278,6 +279,7 @@ def test_selection_beats_a_random_one_and_passes_over_constant_columns() -> None
     assert np.isin(alone.selected, truth).mean(axis=1).min() >= 0.9
 
 
+@pytest.mark.slow
 def test_finds_columns_that_belong_together_among_columns_of_equal_variance() -> None:
     rng = np.random.default_rng(0)
     factors, mixture = rng.normal(size=(1000, 2)), rng.normal(size=(2, 20))

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.io
 import scipy.sparse
+from marks import slow_ids
 from registered import compress
 
 from fsjax.data import load
@@ -116,6 +117,7 @@ def _parquet_of_zeros() -> bytes:
     return file.getvalue()
 
 
+@slow_ids("packed mat-a.mat")
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
@@ -195,6 +197,7 @@ def test_a_big_endian_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load(str(path)).X, values.reshape(2, 3).T)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [False, True])
 def test_wrong_bits_of_a_matlab_file(packed: bool, tmp_path: Path) -> None:
     # tools/fuzz tries many more.

@@ -159,6 +159,7 @@ def test_patterns_name_variables_of_nnx_as_the_pure_tree_does() -> None:
         assert [int(count) for count in active] == [16, 32, 3, 48]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "structure",
     [sparsity.n_of_m(2, 4), sparsity.block(4, 1)],
@@ -183,6 +184,7 @@ def test_structures_mean_the_same_where_outputs_come_first(structure: Any) -> No
         np.testing.assert_array_equal(first.T, second)
 
 
+@pytest.mark.slow
 def test_packed_masks_are_the_masks_in_an_eighth_of_the_bytes() -> None:
     params, apply = linen()
     recipe = sparsity.rigl(0.5, every=2)
@@ -197,6 +199,7 @@ def test_packed_masks_are_the_masks_in_an_eighth_of_the_bytes() -> None:
     chex.assert_trees_all_equal(changed, packed[1])
 
 
+@pytest.mark.slow
 def test_masks_follow_the_sharding_of_their_weights(tmp_path: Any) -> None:
     """The same masks on two devices as on one, also after saving and restoring with Orbax."""
     devices = jax.devices()[:2]
@@ -245,6 +248,7 @@ def test_masks_of_another_structure_are_refused() -> None:
     chex.assert_trees_all_equal(sparsity.masks_of(sparsity.with_masks(state, right, recipe)), right)
 
 
+@pytest.mark.slow
 def test_other_layouts_and_biases_of_convolutions() -> None:
     """The bias of a convolution of Equinox has three axes, but is not a kernel."""
     params = eqx.filter(eqx.nn.Conv2d(4, 6, 3, key=jax.random.key(0)), eqx.is_array)

@@ -7,6 +7,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def test_random_positions_are_free_and_distinct(seed: int, wanted: int) -> None:
     assert wanted == 0 or (chosen.min() >= 0 and chosen.max() < SHAPE[0] * SHAPE[1])
 
 
+@pytest.mark.slow
 def test_random_positions_are_uniform() -> None:
     keys, among = taken(1)
     number, wanted = 20_000, 9

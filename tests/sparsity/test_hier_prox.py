@@ -149,6 +149,7 @@ def test_no_strength_leaves_a_feasible_point(skip: np.ndarray, kernel: np.ndarra
     chex.assert_trees_all_equal(prox(skip, feasible, 0.0, 2.0), (skip, feasible))
 
 
+@pytest.mark.slow
 @few
 @given(SKIPS, KERNELS, STRENGTHS, HIERARCHIES, st.randoms(use_true_random=False))
 def test_order_of_features_and_hidden_units_does_not_matter(

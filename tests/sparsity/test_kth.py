@@ -38,6 +38,7 @@ kth_smallest, random_subset = jax.jit(kth.kth_smallest), jax.jit(kth.random_subs
 preferred = jax.jit(kth.preferred)
 
 
+@pytest.mark.slow
 @few
 @given(VALUES, K, AMONG)
 def test_marks_are_the_first_of_a_stable_sort(
@@ -162,6 +163,7 @@ def test_random_subsets_differ_between_keys_and_repeat_for_one(key: jax.Array) -
     assert 20 < int((first & ~other).sum()) < 80
 
 
+@pytest.mark.slow
 @few
 @given(AMONG)
 def test_count_of_any_shape(mask: np.ndarray) -> None:

@@ -15,6 +15,7 @@ import optax
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from marks import slow_ids
 
 from fsjax.method import Spec, create_state
 from fsjax.sparsity import Recipe, drop, grow, random_mask
@@ -124,6 +125,7 @@ def test_forms_change_alike(name: str) -> None:
     holds()
 
 
+@slow_ids("0")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_networks_of_mixed_forms(seed: int) -> None:
     """Eleven layers, because layer_10 precedes layer_2 in alphabetical order."""

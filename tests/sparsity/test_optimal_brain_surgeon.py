@@ -98,6 +98,7 @@ def trained() -> tuple[Any, jax.Array, jax.Array]:
     return params, x, y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "structure", [None, pytest.param(sparsity.n_of_m(2, 4), marks=pytest.mark.slow)]
 )

@@ -295,6 +295,7 @@ def test_the_step_of_a_change_trains_the_connections_that_stay() -> None:
         assert (ours[2][~kept] == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaces_step", [False, True])
 def test_derivatives_through_a_change_of_connections(replaces_step: bool) -> None:
     recipe = sparsity.Recipe(

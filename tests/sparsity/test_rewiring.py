@@ -68,6 +68,7 @@ def check(both: Callable, seed: int, fraction: float) -> None:
     np.testing.assert_array_equal(np.asarray(before)[np.asarray(change.source)][kept], after[kept])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rules", ORDINARY, ids=lambda rules: "-".join(r.__name__ for r in rules))
 def test_the_same_topology_as_masks(rules: tuple) -> None:
     both = changes(*rules)

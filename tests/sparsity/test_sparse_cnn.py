@@ -34,6 +34,7 @@ def digits() -> tuple[jax.Array, ...]:
     return x[:1400], y[:1400], x[1400:], y[1400:]
 
 
+@pytest.mark.slow
 def test_a_sparse_cnn_learns_digits_and_nothing_from_shuffled_labels() -> None:
     x, y, x_test, y_test = digits()
     model = CNN()

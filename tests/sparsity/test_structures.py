@@ -89,6 +89,7 @@ def start(structure: Structure, density: float, seed: int) -> np.ndarray:
     return np.asarray(masks["kernel"])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     structure=st.sampled_from(list(STRUCTURES.values())),
@@ -115,6 +116,7 @@ def test_counts_are_exact(structure, rules, density, fraction, kind, seed) -> No
     assert gone == int(fraction * units[..., 0].sum() + 1e-3)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     groups=st.sampled_from([1, 3]),
@@ -158,6 +160,7 @@ def test_a_vmapped_change_equals_single_changes(name: str) -> None:
         np.testing.assert_array_equal(together[number], alone)
 
 
+@pytest.mark.slow
 def test_bfloat16_weights_and_convolutions() -> None:
     """A kernel of 3 x 3 positions: N:M along the input channels, counts per position."""
     params = {"conv": jax.random.normal(jax.random.key(0), (3, 3, 8, 5), jnp.bfloat16)}

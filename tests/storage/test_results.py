@@ -102,6 +102,7 @@ def test_shared_splits_and_scalers_are_stored_once(results: dict[str, fsjax.FitR
         assert len({id(split) for split in loaded.splits}) == number
 
 
+@pytest.mark.slow
 def test_another_process_predicts_the_same(
     results: dict[str, fsjax.FitResult], saved: dict[str, Path], x: np.ndarray, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def test_a_task_overrides_the_rule() -> None:
         read_target(MANY, "classification", 100)
 
 
+@pytest.mark.slow
 def test_estimators_of_classes_make_classes_and_warn() -> None:
     X = np.random.default_rng(0).normal(size=(132, 3))
     y = np.arange(132) // 4

@@ -82,6 +82,7 @@ def absolute(outputs: Any, y: Any, weight: Any) -> Any:
     return weighted_mean(jnp.abs(y - outputs).mean(axis=-1), weight)
 
 
+@pytest.mark.slow
 def test_held_out_rows_are_covered_as_often_as_the_level_says(my_tasks: ModuleType) -> None:
     method, data = deep_lasso(hidden=(16,), penalty=0.0), table()
     results = {
@@ -112,6 +113,7 @@ def test_a_task_is_known_by_text() -> None:
     assert get_task("named") is named() is not task
 
 
+@pytest.mark.slow
 def test_another_value_or_another_loss_does_not_continue_a_checkpoint(
     tmp_path: Path, my_tasks: ModuleType
 ) -> None:
@@ -189,6 +191,7 @@ def test_an_estimator_predicts_the_quantile_in_the_units_of_y(
         clone(model).set_params(task="quantile(1.5)").fit(x, y)
 
 
+@pytest.mark.slow
 def test_a_config_takes_it_as_module_and_function(tmp_path: Path, my_tasks: ModuleType) -> None:
     x, y = table(200)
     names = [f"x{number}" for number in range(6)]
@@ -398,6 +401,7 @@ def test_the_contract_tells_what_is_wrong(my_tasks: ModuleType) -> None:
             fsjax.testing.check_task(registered(**changes))
 
 
+@pytest.mark.slow
 def test_the_contract_of_methods_takes_it(my_tasks: ModuleType) -> None:
     method = neural_network(hidden=(6,), learning_rate=0.03)
     fsjax.testing.check_method(method, tasks=[my_tasks.quantile(0.9)], num_epochs=6)

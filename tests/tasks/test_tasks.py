@@ -43,6 +43,7 @@ def reference(scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None = Non
     )
 
 
+@pytest.mark.slow
 @few
 @given(SCORES, LABELS, WEIGHTS)
 def test_area_is_that_of_scikit_learn(
