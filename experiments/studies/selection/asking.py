@@ -17,7 +17,7 @@ from absl import flags
 
 from experiments.artifacts.markdown import as_rows
 from experiments.launch.csv_rows import add_rows, read_rows
-from fsjax.registry import METHODS
+from fsjax.methods import METHODS
 from fsjax.storage.atomic_files import write_text
 
 #: A command is killed after this multiple of its budget plus these seconds.
