@@ -34,7 +34,17 @@ def test_the_index_shows_the_preamble() -> None:
     assert f"```python\n{preamble()}```" in (FILE.parent / "index.md").read_text()
 
 
-@slow_ids("fsjax.fit", "fsjax.select", "fsjax.report.plot_curves")
+@slow_ids(
+    "fsjax.Method",
+    "fsjax.estimators.AutoSelector",
+    "fsjax.fit",
+    "fsjax.fit_sizes",
+    "fsjax.fit_subsamples",
+    "fsjax.report.path_of",
+    "fsjax.report.plot_curves",
+    "fsjax.select",
+    "fsjax.sweep",
+)
 @pytest.mark.parametrize("name", [name for name in DISTINCT if DISTINCT[name].runs])
 def test_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matplotlib.use("Agg")

@@ -46,10 +46,17 @@ LONG = (
 
 
 @slow_ids(
+    "choosing.md",
     "coming-from.md",
     "index.md",
+    "large-data.md",
     "methods/baselines.md",
     "methods/concrete.md",
+    "methods/gates.md",
+    "methods/lassonet.md",
+    "methods/probmask.md",
+    "methods/unsupervised.md",
+    "sparse-training/frameworks.md",
     "sparse-training/index.md",
     "sparse-training/learned-masks.md",
     "sparse-training/pruning.md",

@@ -16,7 +16,7 @@ from tools.fuzz import calls, data_files, mistakes, outcomes, saved_files, worke
 from tools.fuzz.damage import damaged
 
 
-@slow_ids("attempt-numbers0", "damaged_attempt-numbers1")
+@slow_ids("attempt-numbers0", "damaged_attempt-numbers1", "lying_attempt-numbers2")
 @pytest.mark.parametrize(
     ("attempt", "numbers"),
     [

@@ -49,7 +49,7 @@ def fitted(
     return fsjax.fit(method, (x, y), seeds=(0, 1), groups=groups, split="random", **options)
 
 
-@slow_ids("ip_cae")
+@slow_ids("binmask", "ip_cae", "lassonet")
 @pytest.mark.parametrize("name", METHODS)
 def test_the_group_with_the_signal_is_chosen(name: str) -> None:
     result = fitted(name, GROUPS)
@@ -74,6 +74,7 @@ def test_groups_of_one_column_are_columns(name: str) -> None:
     np.testing.assert_array_equal(grouped.selected, plain.selected)
 
 
+@pytest.mark.slow
 def test_groups_saved_and_loaded(tmp_path) -> None:
     result = fitted("stg", GROUPS)
     fsjax.save(result, tmp_path / "a.npz")

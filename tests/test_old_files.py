@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from marks import slow_ids
 
 import fsjax
 from fsjax import estimators
@@ -74,6 +75,7 @@ def trained(folder: Path) -> fsjax.FitResult:
     )
 
 
+@slow_ids("format_1")
 @pytest.mark.parametrize("version", UNREAD + READ)
 def test_checkpoints_are_continued_or_refused(version: str, tmp_path: Path) -> None:
     with zipfile.ZipFile(FILES / version / "checkpoints.zip") as packed:

@@ -178,7 +178,7 @@ def _curves(selection: SelectionRecord, name: str) -> str:
         f"Cross-validated {label} by number of columns, with standard errors; the grey band is "
         "within one standard error of the best score"
     )
-    return _chart(lambda pictures, width: pictures.plot_curves(selection, width), name, caption)
+    return _chart(lambda pictures, width: pictures.plot_contest(selection, width), name, caption)
 
 
 def _chart(draw: Callable[[Any, float], Figure | None], name: str, caption: str) -> str:

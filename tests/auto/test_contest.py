@@ -222,7 +222,7 @@ def test_time_that_is_left_goes_to_the_cheapest_methods_that_were_left_out(
     def seconds(name, rows, columns, folds=5, kept=False):
         return {"binmask": 50.0, "stg": 10.0, "lassonet": 20.0}[name]
 
-    monkeypatch.setattr(compete.network_contenders, "expected_seconds", seconds)
+    monkeypatch.setattr(compete.network_contenders, "network_seconds", seconds)
     example = problem(methods=("random", "univariate", "binmask", "lassonet", "stg"))
     contest = Contest(example, Ledger(None), Clock(3600.0))
     contest.run_needed()
@@ -385,7 +385,7 @@ def units_of_many_sizes() -> tuple[Part, np.ndarray]:
     return Part(standardise(raw)[0], y, raw), groups
 
 
-@slow_ids("stg")
+@slow_ids("binmask", "deep_lasso", "entryprune", "ip_cae", "lassonet", "stg")
 @pytest.mark.parametrize(
     "name", [name for name in (*SIMPLE, *contenders(400, 42, "classification")) if name != "random"]
 )

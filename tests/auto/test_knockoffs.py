@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow_ids
 
 import fsjax
 from fsjax.auto.stacked_fits import scores_of_tables, shares
@@ -139,6 +140,7 @@ def two_tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, (np.where(first, X[:, 0], X[:, 1]) > 0).astype(int), first
 
 
+@slow_ids("method2")
 @pytest.mark.parametrize("method", [weighted_correlations, "fisher_score", small_network()])
 def test_rows_of_weight_0_count_as_if_they_did_not_exist(method):
     X, y, first = two_tables()

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from auto_helpers import LINEAR, table
+from marks import slow_ids
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
@@ -95,6 +96,7 @@ def test_every_ranker_prefers_the_column_that_the_weights_prefer(name: str) -> N
     assert scores[0] > scores[1]
 
 
+@slow_ids("ip_cae")
 @pytest.mark.parametrize("name", ["ip_cae", "l1_l21", "icap"])
 def test_methods_of_the_library_prefer_the_column_that_the_weights_prefer(name: str) -> None:
     rows, target, weights = opposed(300)

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import pytest
 from jax import export as jax_export
+from marks import slow_ids
 
 import fsjax
 from fsjax.errors import ConfigError
@@ -184,6 +185,7 @@ def test_metrics_go_to_loggers():
         fsjax.log_to(3)
 
 
+@slow_ids("standard")
 @pytest.mark.parametrize("scaling", ["standard", "minmax", "scalar"])
 def test_an_exported_network_predicts_alike(scaling, tmp_path):
     found = network(seeds=(0, 1), scaling=scaling, num_epochs=2)

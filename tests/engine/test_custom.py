@@ -107,6 +107,7 @@ def test_one_step_of_gradient_descent_is_its_formula(data) -> None:
     chex.assert_trees_all_close(after, wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_one_step_on_a_loss_of_ones_own_is_its_formula(data) -> None:
     method = methods.neural_network(optimizer=optax.sgd(0.01), **LINEAR)
     before, after, _, usual = first_step(method, data, loss=squared)
@@ -178,6 +179,7 @@ def test_inactive_weights_stay_0_under_any_optimizer(data) -> None:
         assert not kernel[~mask].any() and np.abs(kernel[mask]).min() > 0
 
 
+@pytest.mark.slow
 def test_sparse_networks_rewire_with_the_moments_of_any_optimizer(data) -> None:
     method = methods.rigl(hidden=(6,), epsilon=2, optimizer=relative)
     states = fsjax.plan(method, data, num_epochs=3, **WHOLE | {"best_by": "loss"}).train().states

@@ -31,6 +31,7 @@ def test_equal_but_for_rounding(name: str) -> None:
     assert not measure.sparse(name) > 1e-5
 
 
+@pytest.mark.slow
 def test_a_difference_is_seen() -> None:
     one, two = measure.fit("wast"), measure.fit("wast", seeds=(3, 6))
     assert measure.distance(measure.row_of(one, 0), measure.row_of(two, 0)) == 0.0

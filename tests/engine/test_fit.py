@@ -86,6 +86,7 @@ def test_best_snapshot_has_the_lowest_validation_loss(data, result: fsjax.FitRes
     assert not np.allclose(found, losses[:, -1], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_seed_is_the_same_alone_and_among_others(data, three: fsjax.FitResult) -> None:
     alone = fsjax.fit(METHOD, data, seeds=(2,), seed_axis="map", **OPTIONS)
     middle = jax.tree.map(lambda leaf: leaf[1:2], three.states)

@@ -24,7 +24,7 @@ SETTINGS = {
 }
 
 
-@slow_ids("disable_jit")
+@slow_ids("disable_jit", "numpy_rank_promotion")
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_settings_of_the_user_change_nothing(setting: str, data) -> None:
     def run(name: str) -> fsjax.FitResult:

@@ -61,6 +61,7 @@ def test_a_callback_that_ends_in_the_warmup_leaves_the_newest_epoch() -> None:
     np.testing.assert_allclose(early.scores, whole.scores, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_time_that_ends_in_the_warmup_leaves_a_trained_epoch() -> None:
     with pytest.warns(UserWarning, match="no finite value"):
         result = fitted(max_time=1e-6)

@@ -11,6 +11,7 @@ import numpy as np
 import optax
 import pytest
 from engine_helpers import STATIC, counting_method, killed_after_a_checkpoint
+from marks import slow_ids
 
 import fsjax
 from fsjax.data import Split
@@ -38,6 +39,7 @@ def test_evaluation_in_chunks_is_that_of_all_rows(data, monkeypatch) -> None:
         chex.assert_trees_all_close(found, whole, rtol=1e-5)
 
 
+@slow_ids("loss")
 @pytest.mark.parametrize("best_by", ["loss", "accuracy", "last"])
 def test_the_kept_epoch_and_the_recorded_test_metrics(data, best_by: str) -> None:
     x, y = data

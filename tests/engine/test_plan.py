@@ -95,6 +95,7 @@ def test_trained_chosen_and_tested_in_steps_is_the_fit() -> None:
         plan.train(hyper={"hidden": [1.0, 1.0]})
 
 
+@pytest.mark.slow
 def test_splits_of_your_own() -> None:
     options = dict(num_features=2, num_epochs=2, scaling="standard", seeds=(0, 1))
     shared = fsjax.fit(NETWORK, table(), split=split(), **options)

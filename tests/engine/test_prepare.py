@@ -186,7 +186,7 @@ METHODS = {
 }
 
 
-@slow_ids("ip_cae", "ctre_sim", "whole table")
+@slow_ids("batch_norm", "ctre_sim", "ip_cae", "whole table", "without the last batch")
 @pytest.mark.parametrize("name", some_slow(METHODS, ["rigl", "wast"]))
 def test_rows_that_fill_up_change_nothing(name: str, data, monkeypatch) -> None:
     method, changes = METHODS[name]

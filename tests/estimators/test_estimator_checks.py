@@ -116,6 +116,7 @@ def test_every_method_has_an_estimator() -> None:
     assert set(ESTIMATORS) == set(METHODS)
 
 
+@pytest.mark.slow
 @slow_ids("ctre_seq")
 @pytest.mark.parametrize(
     "name", some_slow(sorted(sorted(set(ESTIMATORS) - set(OWN)), key=kind), SLOW)

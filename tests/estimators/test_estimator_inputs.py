@@ -147,6 +147,7 @@ def test_nullable_and_arrow_columns_of_pandas() -> None:
             quick().fit(frame, y)
 
 
+@pytest.mark.slow
 def test_labels_play_no_part_without_supervision() -> None:
     x, y = table()
     options = {"n_features_to_select": 2, "hidden": (4,), "num_epochs": 2}

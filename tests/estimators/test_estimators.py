@@ -40,7 +40,17 @@ TINY: dict[str, dict[str, Any]] = {
 ALIKE = ("cae", "gjsd", "ctre_seq", "rigl", "snip", "static_sparse", "dense", "random_selection")
 
 
-@slow_ids("ctre_sim")
+@slow_ids(
+    "ctre_sim",
+    "entryprune",
+    "ip_cae",
+    "neurofs",
+    "probmask",
+    "quick_selection",
+    "sequential_attention",
+    "set",
+    "stg",
+)
 @pytest.mark.parametrize("name", some_slow(ESTIMATORS, ALIKE))
 def test_every_class_fits_selects_and_predicts(name: str) -> None:
     x, y = table()

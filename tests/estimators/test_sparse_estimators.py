@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from marks import some_slow
+from marks import slow_ids, some_slow
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
@@ -41,6 +41,7 @@ def dense() -> STG:
     return quick().fit(*table())
 
 
+@slow_ids("csr_matrix")
 @pytest.mark.parametrize("made", [sp.csr_matrix, sp.csc_array, sp.coo_array, sp.lil_matrix])
 def test_every_form_is_the_same_table(made: Any, dense: STG) -> None:
     x, y = table()

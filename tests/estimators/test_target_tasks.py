@@ -99,6 +99,7 @@ def test_labels() -> None:
     np.testing.assert_array_equal(again.scores_, estimator.scores_)
 
 
+@pytest.mark.slow
 @slow_ids("0.0")
 @pytest.mark.parametrize("level", [0.0, 5.0])
 def test_counts(level: float) -> None:

@@ -26,6 +26,7 @@ from fsjax.errors import ConfigError
 from fsjax.estimators import ESTIMATORS
 
 
+@pytest.mark.slow
 def test_rows_are_made_once_and_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The earlier CPU time of the process does not count.
     spent = compare_selectors.time.process_time

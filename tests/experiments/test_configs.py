@@ -46,6 +46,7 @@ def test_every_method_has_a_config_that_can_be_run(name: str) -> None:
         assert module.get_config(variant).data.name == variant.split(",")[0]
 
 
+@pytest.mark.slow
 @slow_ids("binmask", "ctre_seq", "fisher_score")
 @pytest.mark.parametrize("name", some_slow(METHODS, {*METHODS} - {*RUN}))
 def test_every_config_runs(name: str, tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ def _arguments(launcher: str, folder: Path) -> list[str]:
     return [argument.format(tmp=folder) for argument in arguments]
 
 
-@slow_ids("studies/sparsity/inference", "studies/sparsity/step_cost")
+@slow_ids("report", "studies/sparsity/inference", "studies/sparsity/step_cost")
 @pytest.mark.parametrize("launcher", some_slow(LAUNCHERS, LONG))
 def test_every_launcher_runs(
     launcher: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -343,7 +343,7 @@ BENCHMARKS: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
 FAST = ("checkpoints", "growth, wast", "sparse, wast", "sweep, alone", "text")
 
 
-@slow_ids("growth, wast")
+@slow_ids("growth, wast", "sparse, wast", "sweep, alone")
 @pytest.mark.parametrize("name", some_slow(BENCHMARKS, {*BENCHMARKS} - {*FAST}))
 def test_every_benchmark_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Repeated measurements draw the same numbers.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from marks import slow_ids
 
 from configs import papers
 from experiments.launch.experiment import build_method
@@ -304,6 +305,7 @@ def test_filters_score_columns_once_for_all_seeds() -> None:
     assert runs.estimate(trained, 3) > runs.estimate(trained, 1)
 
 
+@slow_ids("run")
 @pytest.mark.parametrize("unseen", ["run", "dataset"])
 def test_most_kept_costs_are_predicted_within_a_factor_of_three(unseen: str) -> None:
     cells = [one for paper in PAPERS for one in cells_of(paper)]

@@ -114,6 +114,7 @@ def test_what_is_lost_of_a_finished_run_is_made_anew(
     assert not checksums.damaged(folder)
 
 
+@pytest.mark.slow
 def test_a_finished_run_without_checksums_is_read(finished: Path, tmp_path: Path) -> None:
     config = quick()
     config.seeds, config.num_features = (3, 5), 7

@@ -60,7 +60,7 @@ def test_all_outputs_count_without_classes() -> None:
     np.testing.assert_allclose(attribution(network, "regression", data), expected, rtol=1e-4)
 
 
-@slow_ids("set-attribution")
+@slow_ids("set-attribution", "set-attribution_times_input")
 @pytest.mark.parametrize("score", ["attribution", "attribution_times_input"])
 @pytest.mark.parametrize("name", ["set", "neural_network"])
 def test_informative_columns_are_found(name: str, score: str) -> None:

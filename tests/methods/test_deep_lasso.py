@@ -139,6 +139,7 @@ def test_finds_the_informative_columns_and_none_without_labels() -> None:
     assert np.isin(control.selected, TRUTH).mean() < 0.5
 
 
+@pytest.mark.slow
 def test_the_penalty_concentrates_the_gradient_on_informative_columns() -> None:
     y = labels()
     without, weak, strong = (share_of_truth(fit(y, penalty)) for penalty in (0.0, 0.3, 1.0))

@@ -102,6 +102,7 @@ def test_permuted_columns_permute_the_gradient() -> None:
     np.testing.assert_array_equal(scores, method.select(state.replace(params=mu)).scores[order])
 
 
+@pytest.mark.slow
 def test_equal_rows_have_a_graph() -> None:
     method = fsjax.methods.dufs(noise="batch")
     state, batch = start(method)

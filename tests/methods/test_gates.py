@@ -182,6 +182,7 @@ def test_a_search_is_the_same_alone_in_a_sweep_and_for_several_sizes() -> None:
     np.testing.assert_allclose(batched.metrics["strength"], several.metrics["strength"], rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_killed_search_continues(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     method, options = METHODS["binmask"], {**OPTIONS, "num_features": 4, "num_epochs": 20}
     uninterrupted = fsjax.fit(method, table(), **options)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from lassonet_reference import OPTIONS, TASKS, D, H, K, Reference, spec_of, table
+from marks import slow_ids
 
 from fsjax.engine.loop import as_batch, at_kept, init_state, train_epoch
 from fsjax.method import Method, TrainState
@@ -73,6 +74,7 @@ def test_whole_path_equals_numpy(recorded_run: tuple[str, Run]) -> None:
     assert min(lengths) < OPTIONS["path_epochs"] == max(lengths)
 
 
+@slow_ids("classification")
 def test_constraint_holds_after_every_epoch(recorded_run: tuple[str, Run]) -> None:
     for state in recorded_run[1].states:
         largest = np.abs(state.params["kernel"]).max(axis=1)

@@ -77,6 +77,7 @@ def test_sparse_network_learns_and_its_control_does_not() -> None:
     assert control < 30
 
 
+@pytest.mark.slow
 def test_density_falls_to_what_was_asked_for() -> None:
     states, metrics, _ = trained(False)
     sparsity = np.array([m["train/sparsity"] for m in metrics])

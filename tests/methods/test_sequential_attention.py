@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_ids
 from selection_tables import hits
 
 import fsjax
@@ -58,6 +59,7 @@ def outputs(params: dict, x: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return hidden @ second["kernel"] + second["bias"]
 
 
+@slow_ids("1-0.0")
 @pytest.mark.parametrize("warmup", [0.0, 0.3])
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_phases_and_masks(warmup: float, at_once: int) -> None:

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 from jax.test_util import check_grads
+from marks import slow_ids
 from sparse_network_reference import (
     SIZES,
     N,
@@ -90,6 +91,7 @@ def test_fits_and_files_of_both_forms_are_alike(tmp_path) -> None:
     np.testing.assert_array_equal(again.predict(data[0]), sparse.predict(data[0]))
 
 
+@slow_ids("coordinates")
 @pytest.mark.parametrize("form", ["dense", "coordinates"])
 def test_loss_and_its_gradient(form: str) -> None:
     data = rows()

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_ids
 
 import fsjax
 from fsjax.data import Dataset, load
@@ -145,6 +146,7 @@ def run(method: Method, steps: int = 10, **options) -> tuple[TrainState, Referen
     return state, reference
 
 
+@slow_ids("{}-{}")
 @pytest.mark.parametrize(
     ("options", "settings"),
     [

@@ -16,6 +16,7 @@ import orbax.checkpoint as ocp
 import pytest
 from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from marks import slow_ids
 
 from fsjax import sparsity
 from fsjax.errors import ConfigError
@@ -110,6 +111,7 @@ def kernels(tree: Any) -> list[np.ndarray]:
     return [np.asarray(leaf) for leaf in jax.tree.leaves(tree) if jnp.ndim(leaf) == 2]
 
 
+@slow_ids("linen")
 @pytest.mark.parametrize("name", list(NETWORKS))
 def test_every_framework_trains_sparsely(name: str) -> None:
     params, apply = NETWORKS[name]()

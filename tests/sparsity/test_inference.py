@@ -17,6 +17,7 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_ids
 from safetensors.numpy import load_file, save_file
 
 from fsjax import sparsity
@@ -142,6 +143,7 @@ def test_strips_of_outputs_with_unequal_fan_in(
         np.testing.assert_allclose(jax.jit(form.multiply)(x), x @ matrix, atol=1e-5)
 
 
+@slow_ids("flax")
 @pytest.mark.parametrize("framework", ["flax", "equinox"])
 def test_a_compressed_network_is_the_masked_one(framework: str, monkeypatch: Any) -> None:
     """For other batch sizes too; the fake times make a form that is not dense the fastest."""

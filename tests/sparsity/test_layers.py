@@ -82,6 +82,7 @@ def test_forms_have_the_same_values_and_gradients(seed: int) -> None:
         chex.assert_trees_all_close(other, masked, rtol=1e-4, atol=1e-5)
 
 
+@slow_ids("ctre_sim")
 @pytest.mark.parametrize("name", RULES)
 def test_forms_change_alike(name: str) -> None:
     drop_rule, grow_rule, grow_init = RULES[name]
@@ -125,6 +126,7 @@ def test_forms_change_alike(name: str) -> None:
     holds()
 
 
+@pytest.mark.slow
 @slow_ids("0")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_networks_of_mixed_forms(seed: int) -> None:

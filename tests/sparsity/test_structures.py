@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import slow_ids
 
 from fsjax import sparsity
 from fsjax.errors import ConfigError
@@ -141,6 +142,7 @@ def test_lowest_and_highest_are_those_of_a_stable_sort(groups, units, kind, coun
             assert set(np.flatnonzero(marked[group])) == set(candidates[order[:count]])
 
 
+@slow_ids("unstructured")
 @pytest.mark.parametrize("name", list(STRUCTURES))
 def test_a_vmapped_change_equals_single_changes(name: str) -> None:
     structure = STRUCTURES[name]

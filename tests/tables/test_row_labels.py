@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow_ids
 
 import fsjax
 from fsjax.errors import DataError
@@ -47,6 +48,7 @@ ENTRANCES: dict[str, Callable[[], Any]] = {
 }
 
 
+@slow_ids("score")
 @pytest.mark.parametrize("entrance", ENTRANCES)
 def test_the_same_labels_in_another_order_are_refused(entrance: str) -> None:
     with pytest.raises(DataError, match=r"row labels of .* in another order .*\.loc\[.*to_numpy"):

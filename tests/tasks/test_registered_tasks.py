@@ -140,6 +140,7 @@ def test_another_value_or_another_loss_does_not_continue_a_checkpoint(
     assert thrice.history["valid/loss"][0, 0] > 2.0 * once.history["valid/loss"][0, 0]
 
 
+@pytest.mark.slow
 def test_a_result_comes_back_where_the_task_is_registered(
     tmp_path: Path, my_tasks: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +171,7 @@ def test_no_file_imports_the_module_of_a_task(my_tasks: ModuleType, tmp_path: Pa
                 fsjax.storage.results.unpack(changed, arrays)
 
 
+@pytest.mark.slow
 def test_an_estimator_predicts_the_quantile_in_the_units_of_y(
     my_tasks: ModuleType, tmp_path: Path
 ) -> None:
