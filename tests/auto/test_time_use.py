@@ -44,7 +44,7 @@ def work(monkeypatch, forest_seconds) -> list[str]:
     monkeypatch.setattr(
         compete, "expected_seconds", lambda name, *_: forest_seconds * (name == "forest")
     )
-    monkeypatch.setattr(compete.network_contenders, "expected_seconds", lambda *_, **__: NETWORK)
+    monkeypatch.setattr(compete.network_contenders, "network_seconds", lambda *_, **__: NETWORK)
     return done
 
 
