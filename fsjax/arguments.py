@@ -56,7 +56,7 @@ class Within:
 STATIC = "static"
 
 #: Marks the weight of a loss term that is left out of the program if the weight is 0; see
-#: :func:`takes_part`.
+#: :func:`is_used`.
 TERM = "term"
 
 #: Marks a sequence that must not be empty.
@@ -237,7 +237,7 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
 
 
-def takes_part(weight: Any) -> bool:
+def is_used(weight: Any) -> bool:
     """Whether a term of the loss is computed: a :data:`TERM` weight of exactly 0 omits it."""
     return isinstance(weight, jax.core.Tracer) or weight != 0
 

@@ -52,7 +52,7 @@ def _watched() -> dict[str, float]:
     """Starts to count CPU seconds of tracing and compiling; returns the dict that holds them."""
     import jax
 
-    from fsjax.engine import planning, programs, train
+    from fsjax.engine import check_run, programs, train
 
     spent, depth = {"tracing": 0.0, "compiling": 0.0}, []
 
@@ -76,7 +76,7 @@ def _watched() -> dict[str, float]:
     watch(jax.stages.Lowered, "compile", "compiling")
     watch(programs, "program", "tracing")
     train.program = programs.program
-    watch(planning, "check_functions", "tracing")
+    watch(check_run, "check_functions", "tracing")
     return spent
 
 

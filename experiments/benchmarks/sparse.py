@@ -31,7 +31,13 @@ from fsjax.sparsity import (
     smallest,
 )
 from fsjax.sparsity.connections import connected, indexed
-from fsjax.sparsity.layers import ConnectedLayer, CoordinateLayer, MaskedLayer, Seen, SparseLayer
+from fsjax.sparsity.layers import (
+    ConnectedLayer,
+    CoordinateLayer,
+    MaskedLayer,
+    RuleInputs,
+    SparseLayer,
+)
 from fsjax.sparsity.similarity import cosine
 
 #: Drop and grow rules by the name of their method.
@@ -140,7 +146,7 @@ def forms(rows: int, columns: int, density: float) -> dict[str, float]:
         return replace(layer, kernel=layer.kernel - 1e-6 * trace), trace, x - 1e-6 * to_x
 
     def change(layer: SparseLayer, i: jax.Array) -> SparseLayer:
-        return layer.rewire(recipe, Seen(0, {}), jax.random.fold_in(keys[3], i)).layer
+        return layer.rewire(recipe, RuleInputs(0, {}), jax.random.fold_in(keys[3], i)).layer
 
     times = {}
     for name, layer in layers.items():

@@ -34,7 +34,7 @@ from fsjax.auto.stability import (
     SETS,
     Decoys,
     Frequencies,
-    beside_decoys,
+    compete_with_decoys,
     frequencies,
     full_order,
     no_decoys,
@@ -184,7 +184,7 @@ def _findings(
     """What the scores, the permutations, the decoys and the halves of the rows show."""
     problem, scores, chance_level = contest.problem, contest.scores(), contest.chance_level()
     folds, margin = problem.folds, problem.metric.margin
-    honest = rule.honest_scores(scores, folds, margin)
+    honest = rule.nested_scores(scores, folds, margin)
     decision = verdict(
         chance, honest, chance_level[:folds], problem, lambda: smallest_q_value(problem)
     )
@@ -242,16 +242,16 @@ def _certainty(
         return no_decoys(units, "l1"), Frequencies(np.full(units, np.nan), 0)
     quick = quick_statistic(contest, 0.85)
     statistic = decoy_statistic(means, max(means.values()) - choice.error, dense, quick)
-    decoys = beside_decoys(contest, statistic, 0.9, SETS)
+    decoys = compete_with_decoys(contest, statistic, 0.9, SETS)
     stability = frequencies(contest, choice, 0.95, PAIRS)
     if not finer:
         return decoys, stability
     # The time that is left makes both estimates finer.
-    decoys = beside_decoys(contest, statistic, 0.95, MAX_SETS)
+    decoys = compete_with_decoys(contest, statistic, 0.95, MAX_SETS)
     for name in (quick, "l1"):
         # There may be no time for an expensive statistic; a quick one may have run before.
         if not decoys.sets:
-            decoys = beside_decoys(contest, name, 0.95, SETS)
+            decoys = compete_with_decoys(contest, name, 0.95, SETS)
     return decoys, frequencies(contest, choice, 1.0, MAX_PAIRS)
 
 
@@ -340,7 +340,7 @@ def _facts(
 def _best_means(scores: FoldScores) -> dict[str, float]:
     """The best mean score of each method."""
     best: dict[str, float] = {}
-    for (name, _), mean in rule.levelled_means(scores).items():
+    for (name, _), mean in rule.means_on_common_folds(scores).items():
         best[name] = max(best.get(name, -np.inf), mean)
     return best
 
@@ -406,7 +406,7 @@ def _replacements(design: Design, unit: int, likeness: np.ndarray) -> str:
 
 def curve_rows(scores: FoldScores, folds: int, metric: Metric) -> pd.DataFrame:
     """``curves.csv``: mean score and standard error of each method and number of columns."""
-    means = rule.levelled_means(scores) if scores else {}
+    means = rule.means_on_common_folds(scores) if scores else {}
     rows = [
         {
             "method": name,

@@ -27,7 +27,7 @@ from fsjax.auto.sentinels import sentinel, without_sentinel_dates
 from fsjax.auto.text_columns import Remark, decimal_of_frame, numbers_among, read_text
 from fsjax.errors import DataError, check_choice
 from fsjax.readers.written_dates import days_of
-from fsjax.tables.checks import holds_numbers, name_some, one_value
+from fsjax.tables.checks import holds_numbers, is_constant, name_some
 from fsjax.tables.columns import Columns
 from fsjax.tables.user_arrays import dense_column
 
@@ -244,7 +244,7 @@ def _number_part(
             "choose how missing values are imputed (impute='median')"
         )
     known = values[~np.isnan(values)]
-    if len(known) == len(values) and one_value(known.min(), known.max(), known.dtype):
+    if len(known) == len(values) and is_constant(known.min(), known.max(), known.dtype):
         notes.append(Note(name, "constant", _one_value_only(column.iloc[0])))
         return None
     if label := row_label(name, values):

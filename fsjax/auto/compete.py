@@ -19,7 +19,7 @@ from fsjax.auto.progress_file import Ledger, json_number
 from fsjax.auto.ranked_units import rank, rank_by_network
 from fsjax.auto.rankers import MEMBERS, SIMPLE, Ranking, expected_seconds, merged_ranking
 from fsjax.auto.rankers.parts import Part
-from fsjax.auto.rule import CONSENSUS, FoldScores, levelled_means, paired_error
+from fsjax.auto.rule import CONSENSUS, FoldScores, means_on_common_folds, paired_error
 
 #: Name of the selection of all columns among the methods.
 ALL = "all"
@@ -459,7 +459,7 @@ class Contest:
         allowed = {key: values for key, values in scores.items() if key[0] != RANDOM}
         if not allowed:
             return ()
-        means = levelled_means(allowed)
+        means = means_on_common_folds(allowed)
         top = max(means, key=lambda key: means[key])
 
         def near(key: tuple[str, int]) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from fsjax.auto.discoveries import decoy_model, false_discovery_rates, statistics
 from fsjax.auto.stacked_fits import scores_of_tables, shares
 from fsjax.datasets.from_arrays import check_task
-from fsjax.engine.planning import to_dataset
+from fsjax.engine.check_run import to_dataset
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
 from fsjax.method import Method
 from fsjax.registry import Builder, Registration, get_method, is_as_built

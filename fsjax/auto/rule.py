@@ -87,7 +87,7 @@ def choose(
       costs: of each method and number of columns, to be minimised instead of the number.
       margin: largest difference from the best score that is given up for fewer columns.
     """
-    means = _without_last_bits(levelled_means(scores))
+    means = _without_last_bits(means_on_common_folds(scores))
     allowed = [key for key in means if key[0] != "random"] or list(means)
     top = max(allowed, key=lambda key: (means[key], -key[1]))
     cost = {key: float(key[1]) if costs is None else costs[key] for key in means}
@@ -138,7 +138,7 @@ def paired_error(differences: np.ndarray, folds: int) -> float:
     return float(corrected_error(differences, 1.0 / max(folds - 1, 1)))
 
 
-def levelled_means(scores: FoldScores) -> dict[Key, float]:
+def means_on_common_folds(scores: FoldScores) -> dict[Key, float]:
     """Mean scores that are comparable although some methods ran on only some of the folds.
 
     Each mean is that of the differences from the average of the methods that ran on most folds,
@@ -156,7 +156,7 @@ def levelled_means(scores: FoldScores) -> dict[Key, float]:
     }
 
 
-def honest_scores(scores: FoldScores, folds: int, margin: float = np.inf) -> np.ndarray:
+def nested_scores(scores: FoldScores, folds: int, margin: float = np.inf) -> np.ndarray:
     """The score on each fold of what the rule chooses from the other folds.
 
     The score of the choice itself is optimistic, as it is the best of many. Only the first round

@@ -37,7 +37,7 @@ from fsjax.auto.rule import CONSENSUS
 from fsjax.auto.scoring import RANKED, choose_metric, extreme_share, normal_scores
 from fsjax.auto.selection import Selection
 from fsjax.auto.sparse_columns import sparse_design
-from fsjax.auto.stability import MAX_SETS, PAIRS, beside_decoys, quick_statistic
+from fsjax.auto.stability import MAX_SETS, PAIRS, compete_with_decoys, quick_statistic
 from fsjax.auto.target import TARGET, Names, read_target
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number, nearest
 from fsjax.methods import METHODS
@@ -251,7 +251,7 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
         if request.fdr is not None:
             # The requested false discovery rate comes before more methods.
             statistic = quick_statistic(contest, _DECOY_SHARE)
-            beside_decoys(contest, statistic, _DECOY_SHARE, MAX_SETS)
+            compete_with_decoys(contest, statistic, _DECOY_SHARE, MAX_SETS)
         contest.run_simple(_SIMPLE_SHARE)
         share = _share_of_networks(contest, clock)
         contest.run_networks(share)

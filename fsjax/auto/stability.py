@@ -222,7 +222,7 @@ def quick_statistic(contest: Contest, share: float) -> str:
     return str(ledger.get(key, work)["name"])
 
 
-def beside_decoys(contest: Contest, statistic: str, share: float, sets: int) -> Decoys:
+def compete_with_decoys(contest: Contest, statistic: str, share: float, sets: int) -> Decoys:
     """False discovery rates of the units, from their competition with decoys.
 
     Args:

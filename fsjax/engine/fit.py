@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fsjax.engine.check_run import Data, check_run
 from fsjax.engine.control import Callback
 from fsjax.engine.options import grouped
 from fsjax.engine.planned import Plan
-from fsjax.engine.planning import Data, planned_run
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, check_names, suggests_names
 from fsjax.method import Loss, Method
@@ -131,7 +131,7 @@ def plan(
       DataError: for data that cannot be used.
       ConfigError: for invalid settings.
     """
-    return planned_run(method, data, *grouped(locals()))
+    return check_run(method, data, *grouped(locals()))
 
 
 @takes_arguments_of(plan)

@@ -16,7 +16,7 @@ from fsjax.engine.options import DataOptions
 from fsjax.engine.rows import Arrays, HostRows, Rows
 from fsjax.errors import ConfigError, DataError, check_whole
 from fsjax.tables.base import RawTable, as_table
-from fsjax.tables.checks import check_features, one_value
+from fsjax.tables.checks import check_features, is_constant
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import (
     HostTable,
@@ -272,7 +272,7 @@ def _part(
     x_train = dataset.X[split.train]
     scaler = fit_scaler(kind, x_train if rows is split.train else dataset.X[rows])
     extremes = as_table(x_train).limits()
-    feature_mask = ~one_value(*extremes, x_train.dtype)
+    feature_mask = ~is_constant(*extremes, x_train.dtype)
     y, weight = _labels(dataset, task), options.sample_weight
 
     def part_of(places: np.ndarray, x: RawTable) -> HostRows:

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from fsjax.arguments import Rate, check
+from fsjax.engine.check_run import Data, task_of, to_dataset
 from fsjax.engine.fit import fit
-from fsjax.engine.planning import Data, task_of, to_dataset
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, check_whole
 from fsjax.method import Method

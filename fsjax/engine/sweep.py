@@ -13,10 +13,10 @@ import jax
 import numpy as np
 import pandas as pd
 
+from fsjax.engine.check_run import Data
 from fsjax.engine.fit import plan
 from fsjax.engine.phases import check_phases
 from fsjax.engine.planned import Plan
-from fsjax.engine.planning import Data
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.result import FitResult
 from fsjax.engine.seeds import take_rows

@@ -18,7 +18,7 @@ from fsjax.errors import check_names
 from fsjax.method import Method
 from fsjax.methods.neural_network import neural_network
 from fsjax.methods.shared.network import NetworkOptions
-from fsjax.metrics.by_task import of_reconstruction
+from fsjax.metrics.by_task import reconstruction_metrics
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import dense_rows, scaled
 from fsjax.tables.splits import Split
@@ -133,7 +133,7 @@ def _reconstruction_metrics(
         outputs = np.asarray(planned.choose(planned.train()).outputs)
         for place, of_seed in zip(places, outputs, strict=True):
             truth = targets[split.test]
-            for name, value in of_reconstruction(of_seed[: len(truth)], truth).items():
+            for name, value in reconstruction_metrics(of_seed[: len(truth)], truth).items():
                 full = f"retrain_reconstruction_{name.removeprefix('reconstruction_')}"
                 metrics.setdefault(full, np.zeros(len(splits)))[place] = value
     return metrics

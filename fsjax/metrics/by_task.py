@@ -19,7 +19,7 @@ from fsjax.metrics.survival import concordance_index
 Metrics = dict[str, float]
 
 
-def of_classes(outputs: np.ndarray, y: np.ndarray) -> Metrics:
+def classification_metrics(outputs: np.ndarray, y: np.ndarray) -> Metrics:
     """``embedded_accuracy`` in percent and, for two classes that both occur, ``auc``."""
     metrics = {"embedded_accuracy": 100.0 * float(np.mean(outputs.argmax(-1) == y))}
     if outputs.shape[-1] == 2 and np.unique(y).size == 2:
@@ -28,7 +28,7 @@ def of_classes(outputs: np.ndarray, y: np.ndarray) -> Metrics:
     return metrics
 
 
-def of_reconstruction(outputs: np.ndarray, y: np.ndarray) -> Metrics:
+def reconstruction_metrics(outputs: np.ndarray, y: np.ndarray) -> Metrics:
     """``reconstruction_frobenius`` and ``mse``.
 
     The former is the mean over rows of ``||x - x_hat||_2 / D`` (IP-CAE, Table 1).
@@ -41,19 +41,19 @@ def of_reconstruction(outputs: np.ndarray, y: np.ndarray) -> Metrics:
     }
 
 
-def of_reconstructed_rows(rows: Mapping[str, np.ndarray]) -> Metrics:
-    """:func:`of_reconstruction` from the rows' ``reconstruction_frobenius`` and ``loss`` (N,)."""
+def reconstructed_row_metrics(rows: Mapping[str, np.ndarray]) -> Metrics:
+    """:func:`reconstruction_metrics`, from these values of N rows."""
     names = {"reconstruction_frobenius": "reconstruction_frobenius", "mse": "loss"}
     return {name: float(np.mean(rows[metric], dtype=np.float64)) for name, metric in names.items()}
 
 
-def of_numbers(outputs: np.ndarray, y: np.ndarray) -> Metrics:
+def regression_metrics(outputs: np.ndarray, y: np.ndarray) -> Metrics:
     """``mse`` and ``r2``, the mean over several targets."""
     residual = np.asarray(outputs, np.float64) - y
     return {"mse": float(np.mean(np.square(residual))), "r2": float(r2_score(y, outputs))}
 
 
-def of_labels(outputs: np.ndarray, y: np.ndarray) -> Metrics:
+def label_metrics(outputs: np.ndarray, y: np.ndarray) -> Metrics:
     """``label_accuracy`` and ``subset_accuracy`` in percent, and ``auc``, the mean over labels.
 
     The first is the share of correct labels, the second that of rows with all labels correct.
@@ -70,13 +70,13 @@ def of_labels(outputs: np.ndarray, y: np.ndarray) -> Metrics:
     }
 
 
-def of_counts(outputs: np.ndarray, y: np.ndarray) -> Metrics:
+def count_metrics(outputs: np.ndarray, y: np.ndarray) -> Metrics:
     """``poisson_deviance`` and ``d2``, for outputs that are logarithms of expected counts."""
     expected = np.exp(np.asarray(outputs, np.float64))
     return {"poisson_deviance": deviance(y, expected), "d2": d2_poisson(y, expected)}
 
 
-def of_survival(outputs: np.ndarray, y: np.ndarray) -> Metrics:
+def survival_metrics(outputs: np.ndarray, y: np.ndarray) -> Metrics:
     """``concordance_index`` in [0, 1]; NaN if no two rows are comparable."""
     try:
         return {"concordance_index": concordance_index(y[:, 0], y[:, 1], outputs[:, 0])}

@@ -21,7 +21,7 @@ from fsjax.extras import require
 from fsjax.readers.matlab import read_arrays
 from fsjax.readers.unlzw import unlzw
 from fsjax.storage.npz import NamedArrays
-from fsjax.tables.checks import one_value
+from fsjax.tables.checks import is_constant
 from fsjax.tables.sparse import as_csr, canonical, dense
 
 _KERAS = ("x_train", "y_train", "x_test", "y_test")
@@ -97,7 +97,7 @@ class Rounding:
         """Whether an error is a noticeable share of the range of a column that is not constant."""
         with np.errstate(invalid="ignore"):
             large = self._error > NOTICEABLE * (self._high - self._low)
-        constant = one_value(self._low, self._high, np.dtype(np.float64))
+        constant = is_constant(self._low, self._high, np.dtype(np.float64))
         return bool((np.isfinite(self._error) & large & ~constant).any())
 
 

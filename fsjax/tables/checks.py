@@ -133,10 +133,10 @@ def constant_columns(X_train: RawTable) -> np.ndarray:
 
     float64 values that differ only by rounding count as equal.
     """
-    return one_value(*as_table(X_train).limits(), X_train.dtype)
+    return is_constant(*as_table(X_train).limits(), X_train.dtype)
 
 
-def one_value(lowest: np.ndarray, highest: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def is_constant(lowest: np.ndarray, highest: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Whether all values between these limits count as equal, elementwise; returns bool."""
     if dtype != np.float64:
         return lowest == highest

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from fsjax.errors import DataError, check_choice
 from fsjax.tables.base import RawTable, as_table
-from fsjax.tables.checks import one_value
+from fsjax.tables.checks import is_constant
 
 _ROWS_AT_A_TIME = 4096
 
@@ -125,7 +125,7 @@ def fit_scaler(kind: str, X: RawTable) -> Scaler:
         return Scaler(np.zeros(()), np.ones(()))
     table = as_table(X)
     lowest, highest = table.limits()
-    constant = one_value(lowest, highest, X.dtype)
+    constant = is_constant(lowest, highest, X.dtype)
     shift: np.ndarray | float = 0.0
     scale: np.ndarray | float = 1.0
     if kind == "minmax":
@@ -139,7 +139,7 @@ def fit_scaler(kind: str, X: RawTable) -> Scaler:
         scale = np.where(constant, 0.0, _inverse(deviations))
     elif kind in ("scalar", "scalar255"):
         shift, std = table.whole_moments()
-        scale = 0.0 if one_value(lowest.min(), highest.max(), X.dtype) else _inverse(std)
+        scale = 0.0 if is_constant(lowest.min(), highest.max(), X.dtype) else _inverse(std)
         if kind == "scalar255":
             shift, scale = 255.0 * shift, scale / 255.0
     elif kind in _FIXED:

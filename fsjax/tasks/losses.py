@@ -125,12 +125,12 @@ def roc_auc(scores: Array, y: Array, weight: Array | None = None) -> Array:
     return jnp.where((of_zeros > 0) & (of_ones > 0), jnp.clip(area, 0.0, 1.0), 0.5)
 
 
-def of_classes(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
+def classification_values(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
     """``accuracy`` in percent."""
     return {"accuracy": weighted_mean(100.0 * (jnp.argmax(outputs, axis=-1) == y), weight)}
 
 
-def of_reconstruction(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
+def reconstruction_values(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
     """``reconstruction_frobenius``, the mean over rows of ``||x - x_hat|| / D``.
 
     The metric of IP-CAE, section 4, in the form that reproduces the tables of the paper.
@@ -139,12 +139,12 @@ def of_reconstruction(outputs: Array, y: Array, weight: Array) -> dict[str, Arra
     return {"reconstruction_frobenius": weighted_mean(norms, weight)}
 
 
-def of_numbers(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
+def regression_values(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
     """``mse``, the mean squared error."""
     return {"mse": squared_error(outputs, y, weight)}
 
 
-def of_labels(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
+def label_values(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
     """``label_accuracy`` and ``subset_accuracy`` in percent, and ``auc``, the mean over labels.
 
     The first is the share of correct labels, the second that of rows with all labels correct.
@@ -159,11 +159,11 @@ def of_labels(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
     }
 
 
-def of_counts(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
+def count_values(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
     """``poisson_deviance``, the mean Poisson deviance."""
     return {"poisson_deviance": poisson_deviance(outputs, y, weight)}
 
 
-def of_survival(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
+def survival_values(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
     """``concordance_index`` in [0, 1]."""
     return {"concordance_index": concordance(outputs, y, weight)}

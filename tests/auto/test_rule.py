@@ -74,7 +74,7 @@ def test_costs_take_the_place_of_numbers_of_columns():
 def test_a_method_that_ran_on_easy_folds_only_is_not_better_for_it():
     easy = np.array([50.0, 50.0, 90.0, 90.0])
     part = np.array([np.nan, np.nan, 89.0, 89.0])
-    means = rule.levelled_means({("a", 1): easy, ("b", 1): part})
+    means = rule.means_on_common_folds({("a", 1): easy, ("b", 1): part})
     assert means["a", 1] == pytest.approx(70.0) and means["b", 1] == pytest.approx(69.0)
 
 
@@ -88,11 +88,11 @@ def test_more_rounds_of_folds_do_not_shrink_the_error():
 def test_the_score_of_choosing_does_not_look_at_its_fold():
     # Each method is good in one fold only: who wins elsewhere is bad here.
     table = {("a", 1): np.array([9.0, 0.0, 0.0, 0.0]), ("b", 1): np.array([0.0, 9.0, 0.0, 0.0])}
-    honest = rule.honest_scores(table, FOLDS)
+    honest = rule.nested_scores(table, FOLDS)
     assert honest[0] == 0.0 and honest[1] == 0.0
     # The rows of later rounds decided which methods take part in them.
     rounds = {key: np.concatenate([values, values + 9.0]) for key, values in table.items()}
-    np.testing.assert_array_equal(rule.honest_scores(rounds, FOLDS), honest)
+    np.testing.assert_array_equal(rule.nested_scores(rounds, FOLDS), honest)
 
 
 def test_the_score_of_choosing_among_useless_methods_is_that_of_chance():
@@ -109,7 +109,7 @@ def test_the_score_of_choosing_among_useless_methods_is_that_of_chance():
                 for number in range(4)
             ]  # fmt: skip
             table[f"m{method}", 1] = np.concatenate(folds)
-        honest.append(rule.honest_scores(table, 5).mean())
+        honest.append(rule.nested_scores(table, 5).mean())
         best.append(rule.choose(table, 5).mean)
     assert np.mean(best) > 60.0
     assert abs(np.mean(honest) - 50.0) < 2.5

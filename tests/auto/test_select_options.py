@@ -151,7 +151,9 @@ def test_bad_calls_are_refused_before_anything_runs(change, message, monkeypatch
 
 @pytest.mark.slow
 def test_no_false_discovery_rate_is_told_where_no_decoys_ran(monkeypatch):
-    monkeypatch.setattr(answer, "beside_decoys", lambda contest, *_: answer.no_decoys(10, "l1"))
+    monkeypatch.setattr(
+        answer, "compete_with_decoys", lambda contest, *_: answer.no_decoys(10, "l1")
+    )
     frame, y = table()
     result = fsjax.select(frame, y, **LINEAR, budget=None, fdr=0.2)
     assert "are not known" in result.statements[0] and result.columns == []
@@ -161,13 +163,13 @@ def test_no_false_discovery_rate_is_told_where_no_decoys_ran(monkeypatch):
 @pytest.mark.slow
 def test_decoys_of_a_quick_statistic_answer_where_a_dear_one_has_no_time(monkeypatch):
     # What is asked for runs before networks do, and counts where their own decoys find no time.
-    real = answer.beside_decoys
+    real = answer.compete_with_decoys
 
     def without_time(contest, statistic, *args):
         return answer.no_decoys(10, statistic) if statistic != "l1" else real(contest, "l1", *args)
 
     monkeypatch.setattr(answer, "decoy_statistic", lambda *_: "network")
-    monkeypatch.setattr(answer, "beside_decoys", without_time)
+    monkeypatch.setattr(answer, "compete_with_decoys", without_time)
     frame, y = table()
     result = fsjax.select(frame, y, **LINEAR, budget=None, fdr=0.2)
     assert result.facts["decoy_statistic"] == "l1" and {"weight", "kind"} <= set(result.columns)
@@ -175,7 +177,9 @@ def test_decoys_of_a_quick_statistic_answer_where_a_dear_one_has_no_time(monkeyp
 
 @pytest.mark.slow
 def test_columns_to_keep_are_selected_though_no_rate_is_known(monkeypatch):
-    monkeypatch.setattr(answer, "beside_decoys", lambda contest, *_: answer.no_decoys(10, "l1"))
+    monkeypatch.setattr(
+        answer, "compete_with_decoys", lambda contest, *_: answer.no_decoys(10, "l1")
+    )
     frame, y = table()
     result = fsjax.select(frame, y, **LINEAR, budget=None, fdr=0.2, keep=["noise 3"])
     assert result.columns == ["noise 3"]

@@ -14,8 +14,8 @@ import pytest
 
 import fsjax
 from fsjax.data import Split
+from fsjax.engine.check_run import to_dataset
 from fsjax.engine.options import DataOptions
-from fsjax.engine.planning import to_dataset
 from fsjax.engine.prepare import Prepared, prepare
 from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, create_state
 from fsjax.storage.checkpoints import Checkpoints

@@ -1,7 +1,7 @@
 """``plan``: checks before anything is trained, and the parts of a plan one by one.
 
 Covers ``fsjax.engine.options``, ``fsjax.engine.fit``, ``fsjax.engine.planned``,
-``fsjax.engine.planning``, ``fsjax.engine.run``.
+``fsjax.engine.check_run``, ``fsjax.engine.run``.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ def test_rows_that_fill_up_change_nothing(name: str, data, monkeypatch) -> None:
     options = dict(num_features=3, seeds=(0, 1), num_epochs=3, batch_size=16, split=split)
     options["scaling"] = "standard"
     filled = fsjax.fit(method, data, **options | changes)
-    for name in ("tables.scaled", "engine.planning"):
+    for name in ("tables.scaled", "engine.check_run"):
         module = importlib.import_module(f"fsjax.{name}")
         monkeypatch.setattr(module, "filled_length", lambda count: count)
     plain = fsjax.fit(method, data, **options | changes)

@@ -321,7 +321,7 @@ def test_own_methods_take_sparse_tables_once_they_say_so() -> None:
 def allow(max_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets the memory that dense batches of a sparse table may take."""
     checks = partial(check_size, max_bytes=max_bytes)
-    monkeypatch.setattr(sys.modules["fsjax.engine.planning"], "check_size", checks)
+    monkeypatch.setattr(sys.modules["fsjax.engine.check_run"], "check_size", checks)
 
 
 def test_the_rows_that_survival_compares_have_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,4 +51,4 @@ def test_rows_that_cannot_be_compared(time, event, risk, message: str) -> None:
 
 def test_a_part_without_comparable_rows_has_no_index() -> None:
     y = np.array([[1.0, 0.0], [2.0, 0.0]])
-    assert np.isnan(by_task.of_survival(np.zeros((2, 1)), y)["concordance_index"])
+    assert np.isnan(by_task.survival_metrics(np.zeros((2, 1)), y)["concordance_index"])

@@ -23,11 +23,11 @@ from fsjax.sparsity.connections import connected, indexed
 from fsjax.sparsity.layers import (
     ConnectedLayer,
     CoordinateLayer,
+    LayerChange,
     MaskedLayer,
     MatrixScores,
     PairScores,
-    Replaced,
-    Seen,
+    RuleInputs,
     SparseLayer,
 )
 from fsjax.sparsity.layers.connections import GROW_INITS
@@ -100,7 +100,7 @@ def test_forms_change_alike(name: str) -> None:
             strict=True,
         ):
             key_copy = jax.random.clone(key)
-            change = layer.rewire(recipe, Seen(2, {"similarity": scores}), key_copy)
+            change = layer.rewire(recipe, RuleInputs(2, {"similarity": scores}), key_copy)
             held = jnp.where(mask, momentum, 0)
             if layer.kernel.ndim == 1:
                 held = held[jnp.nonzero(mask, size=COUNT)]
@@ -151,7 +151,7 @@ def test_networks_of_mixed_forms(seed: int) -> None:
     expected = activations(layers_in(state), x, jnp.tanh)
     chex.assert_trees_all_close(activations(mixed, x, jnp.tanh), expected, atol=1e-5)
 
-    held = replaced(state, {name: Replaced(layer) for name, layer in mixed.items()}, optimizer)
+    held = replaced(state, {name: LayerChange(layer) for name, layer in mixed.items()}, optimizer)
     assert set(held.extra["positions"]) == {"layer_1", "layer_4", "layer_7", "layer_10"}
     held = held.replace(opt_state=optimizer.init(held.params))
     back = expand_layers(held, optimizer, 11 * 11)

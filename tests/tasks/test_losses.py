@@ -13,7 +13,7 @@ from scipy.special import gammaln
 from sklearn.metrics import accuracy_score, mean_poisson_deviance, roc_auc_score
 
 from fsjax import tasks
-from fsjax.metrics.by_task import d2_poisson, of_counts, of_labels, of_survival
+from fsjax.metrics.by_task import count_metrics, d2_poisson, label_metrics, survival_metrics
 from fsjax.metrics.survival import concordance_index
 from fsjax.tasks import losses
 
@@ -177,14 +177,14 @@ def test_metrics_of_labels_and_counts() -> None:
         "subset_accuracy": 100 * accuracy_score(y, outputs > 0),
         "auc": roc_auc_score(y, outputs, average="macro"),
     }
-    recorded = jax.jit(losses.of_labels)(outputs, y, np.ones(60))
+    recorded = jax.jit(losses.label_values)(outputs, y, np.ones(60))
     for name, value in expected.items():
-        assert of_labels(outputs, y)[name] == pytest.approx(value)
+        assert label_metrics(outputs, y)[name] == pytest.approx(value)
         assert float(recorded[name]) == pytest.approx(value, rel=1e-5)
     outputs, y = example("counts", rng, 60)
     deviance = mean_poisson_deviance(y.ravel(), np.exp(outputs).ravel())
-    assert of_counts(outputs, y)["poisson_deviance"] == pytest.approx(deviance)
-    recorded = jax.jit(losses.of_counts)(outputs, y, np.ones(60))["poisson_deviance"]
+    assert count_metrics(outputs, y)["poisson_deviance"] == pytest.approx(deviance)
+    recorded = jax.jit(losses.count_values)(outputs, y, np.ones(60))["poisson_deviance"]
     assert float(recorded) == pytest.approx(deviance, rel=1e-5)
     assert d2_poisson(y[:, 0], np.full(60, y[:, 0].mean())) == pytest.approx(0.0)
     assert d2_poisson(y[:, 0], y[:, 0] + 1e-9) == pytest.approx(1.0)
@@ -192,4 +192,4 @@ def test_metrics_of_labels_and_counts() -> None:
 
 def test_survival_without_pairs_is_nan_after_training() -> None:
     y = np.array([[2.0, 1], [1, 0]])
-    assert np.isnan(of_survival(np.zeros((2, 1)), y)["concordance_index"])
+    assert np.isnan(survival_metrics(np.zeros((2, 1)), y)["concordance_index"])

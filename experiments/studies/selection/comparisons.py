@@ -34,7 +34,7 @@ from fsjax.auto.folds import Fold, parts
 from fsjax.auto.judge import judged, judges_of
 from fsjax.auto.problem import Problem, on_rows, sizes_of
 from fsjax.auto.progress_file import Ledger
-from fsjax.auto.rule import honest_scores
+from fsjax.auto.rule import nested_scores
 from fsjax.auto.scoring import choose_metric
 from fsjax.auto.stability import full_order, on_all_rows
 
@@ -154,7 +154,7 @@ def compared(name: str, seed: int) -> Iterator[dict[str, Any]]:
     rows, fresh = kind.draw(rng, kind.rows), kind.draw(rng, _FRESH)
     contest = contest_of(kind, rows, seed)
     problem, scores, choice = contest.problem, contest.scores(), early_choice(contest)
-    honest = honest_scores(scores, problem.folds, problem.metric.margin)
+    honest = nested_scores(scores, problem.folds, problem.metric.margin)
     if choice is None or choice.method == ALL:
         return
     if not np.nanmean(honest - contest.chance_level()[: problem.folds]) > 0:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fsjax.auto.rankers.ranking import LEFT_OUT
 from fsjax.tables.base import as_table
-from fsjax.tables.checks import one_value
+from fsjax.tables.checks import is_constant
 from fsjax.tables.columns import Columns, densify, mean_and_scale, scaled_columns
 from fsjax.tasks import TABLE
 
@@ -48,7 +48,7 @@ def standardise(
     """
     table = as_table(rows)
     lowest, highest = table.limits()
-    constant = one_value(lowest, highest, np.dtype(np.float64))
+    constant = is_constant(lowest, highest, np.dtype(np.float64))
     # Moments are computed in [-1, 1]: squares of 1e-200 underflow, and 1e13 + v loses digits of v.
     shift = np.zeros_like(lowest) if table.sparse else lowest / 2 + highest / 2
     reach = np.maximum(highest - shift, shift - lowest)

@@ -22,8 +22,8 @@ from fsjax.arguments import (
     Rate,
     Schedule,
     Widths,
+    is_used,
     known,
-    takes_part,
 )
 from fsjax.concrete import Parametrisation, exponential_temperature, gjsd, select, select_discrete
 from fsjax.distinct_columns import unique_percentage
@@ -140,7 +140,7 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
             rngs={"dropout": key_dropout},
         )
         value = state.spec.loss_of(outputs, batch.y, batch.weight)
-        if takes_part(o.gjsd_weight):
+        if is_used(o.gjsd_weight):
             # L_lambda = L - lambda D_GJS (eq. 11).
             value = value - o.gjsd_weight * gjsd(selector_logits)
         return value, {}

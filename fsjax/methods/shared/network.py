@@ -26,7 +26,7 @@ from fsjax.arguments import (
     Schedule,
     Whole,
     Widths,
-    takes_part,
+    is_used,
 )
 from fsjax.errors import ConfigError
 from fsjax.method import Batch, PyTree, Spec, TrainState, create_state
@@ -154,7 +154,7 @@ class NetworkOptions:
             mutable=["batch_stats"],
         )
         loss = spec.loss_of(outputs, batch.y, batch.weight)
-        if takes_part(self.l1):
+        if is_used(self.l1):
             kernels = [leaf for leaf in jax.tree.leaves(weights) if leaf.ndim >= 2]
             loss += self.l1 * sum(jnp.sum(jnp.abs(kernel)) for kernel in kernels)
         return loss, {"stats": changed.get("batch_stats", stats)}

@@ -27,8 +27,8 @@ from fsjax.arguments import (
     Positive,
     Rate,
     Schedule,
+    is_used,
     known,
-    takes_part,
 )
 from fsjax.errors import ConfigError
 from fsjax.kernels.noise import normal
@@ -53,17 +53,17 @@ from fsjax.methods.shared.rule_inputs import (
 from fsjax.nets.mlp import ACTIVATIONS
 from fsjax.optimizers import for_run
 from fsjax.sparsity import DropRule, GrowRule, Recipe, snip_masks
-from fsjax.sparsity.layers import LayerScores, Seen
+from fsjax.sparsity.layers import LayerScores, RuleInputs
 from fsjax.sparsity.layers.connections import GROW_INITS
 from fsjax.sparsity.layers.forms import check_form, largest_matrix, plan_layers
 from fsjax.sparsity.layers.network import (
     NamedLayers,
     activations,
     active_layers,
-    at_rest,
     draw_masks,
     expand_layers,
     gradient_scores,
+    in_training_form,
     init_params,
     layers_in,
     params_of,
@@ -274,12 +274,12 @@ class _SparseNetwork:
             batch = random_batch(key_masks, data, spec.batch_size)
             slopes = jax.grad(lambda params: self.task_loss(layers_in(state, params), state, batch))
             state = state.replace(masks=snip_masks(params, slopes(params), self.recipe.counts))
-        state = at_rest(state, plan)
+        state = in_training_form(state, plan)
         if self.first_growth is None:
             return state
         recipe = dataclasses.replace(self.recipe, grow=self.first_growth)
         alike = {"similarity": equal_similarities(layers_in(state), self.similarity)}
-        seen = Seen(0, {}, None, self.as_result(state))
+        seen = RuleInputs(0, {}, None, self.as_result(state))
         return rewire_layers(state, recipe, alike, seen, key_first, for_run(self.optimizer, spec))
 
     def predict(self, state: TrainState, x: Array) -> Array:
@@ -293,11 +293,11 @@ class _SparseNetwork:
         self, params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict]:
         layers = active_layers(state, params)
-        if takes_part(self.input_noise):
+        if is_used(self.input_noise):
             noise = self.input_noise * normal(key, batch.x.shape)
             batch = batch._replace(x=batch.x + noise)
         value = self.task_loss(layers, state, batch)
-        if takes_part(self.options.l2):
+        if is_used(self.options.l2):
             squares = sum(layer.l2() for layer in layers.values())
             value = value + 0.5 * self.options.l2 * squares
         return value, {}
@@ -348,7 +348,7 @@ class _SparseNetwork:
                 lambda outputs: state.spec.loss_of(outputs, batch.y, batch.weight),
             )
         search = None if self.search is None else state.log["search"]
-        seen = Seen(0, {}, search, self.as_result(state))
+        seen = RuleInputs(0, {}, search, self.as_result(state))
         optimizer = for_run(self.optimizer, state.spec)
         return rewire_layers(state, recipe, scores, seen, key_rules, optimizer)
 

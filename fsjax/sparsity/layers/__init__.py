@@ -6,11 +6,11 @@ without any matrix.
 """
 
 from fsjax.sparsity.layers.base import (
+    LayerChange,
     LayerScores,
     MatrixScores,
     PairScores,
-    Replaced,
-    Seen,
+    RuleInputs,
     SparseLayer,
 )
 from fsjax.sparsity.layers.connections import ConnectedLayer
@@ -23,8 +23,8 @@ __all__ = [
     "MaskedLayer",
     "MatrixScores",
     "PairScores",
-    "Replaced",
+    "LayerChange",
     "LayerScores",
-    "Seen",
+    "RuleInputs",
     "SparseLayer",
 ]

@@ -66,7 +66,7 @@ class PairScores(NamedTuple):
 LayerScores = MatrixScores | PairScores
 
 
-class Seen(NamedTuple):
+class RuleInputs(NamedTuple):
     """What the rules see of a layer besides its weights.
 
     Attributes:
@@ -90,7 +90,7 @@ L_co = TypeVar("L_co", bound="SparseLayer", covariant=True)
 
 
 @dataclasses.dataclass(frozen=True)
-class Replaced(Generic[L_co]):
+class LayerChange(Generic[L_co]):
     """A layer that replaces another one, and how the optimiser's arrays follow it.
 
     Attributes:
@@ -153,7 +153,7 @@ class SparseLayer(abc.ABC):
         """Sums ``(I,)`` of the absolute weights of each input neuron."""
 
     @abc.abstractmethod
-    def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced[SparseLayer]:
+    def rewire(self, recipe: Recipe, seen: RuleInputs, key: Array) -> LayerChange[SparseLayer]:
         """The layer after one change of its connections, in the same form.
 
         Args:
@@ -167,7 +167,7 @@ class SparseLayer(abc.ABC):
         """The layer as a ``MaskedLayer``: a matrix under a mask."""
 
     @abc.abstractmethod
-    def expand(self, most: int) -> Replaced[SparseLayer]:
+    def expand(self, most: int) -> LayerChange[SparseLayer]:
         """The layer in the form that results store: usually :meth:`to_matrix`.
 
         Args:

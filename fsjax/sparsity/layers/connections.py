@@ -16,7 +16,7 @@ from jax import Array
 from fsjax.sparsity.connections import Connections, connected_dot, dense, indexed, of_inputs
 from fsjax.sparsity.coordinates import gather
 from fsjax.sparsity.free import BLOCK, DRAWN_AS_MASKS
-from fsjax.sparsity.layers.base import Replaced, Seen, SparseLayer
+from fsjax.sparsity.layers.base import LayerChange, RuleInputs, SparseLayer
 from fsjax.sparsity.layers.masked import MaskedLayer
 from fsjax.sparsity.recipes import Initializer, Recipe
 from fsjax.sparsity.rewiring import rewire_connections
@@ -66,10 +66,10 @@ class ConnectedLayer(SparseLayer):
     def input_strength(self) -> Array:
         return of_inputs(jnp.abs(self.kernel), self.where)
 
-    def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced[ConnectedLayer]:
+    def rewire(self, recipe: Recipe, seen: RuleInputs, key: Array) -> LayerChange[ConnectedLayer]:
         drop, grow = recipe.drop, recipe.grow
         if drop is None or grow is None:
-            return Replaced(self)
+            return LayerChange(self)
         at_drop = {
             field: scores.at(self.where)
             for field, scores in seen.scores.items()
@@ -87,13 +87,13 @@ class ConnectedLayer(SparseLayer):
         initial = _INITIAL[recipe.grow_init](key_init, where)
         kernel = jnp.where(change.kept, self.kernel[change.source], initial)
         layer = ConnectedLayer(kernel, self.bias, where)
-        return Replaced(layer, lambda leaf: gather(leaf, change.source), change.kept)
+        return LayerChange(layer, lambda leaf: gather(leaf, change.source), change.kept)
 
     def to_matrix(self) -> MaskedLayer:
         mask = dense(jnp.ones(self.kernel.shape, bool), self.where)
         return MaskedLayer(dense(self.kernel, self.where), self.bias, mask)
 
-    def expand(self, most: int) -> Replaced[SparseLayer]:
+    def expand(self, most: int) -> LayerChange[SparseLayer]:
         if self.where.size > most:
-            return Replaced(dataclasses.replace(self, where=indexed(self.where, False)))
-        return Replaced(self.to_matrix(), lambda leaf: dense(leaf, self.where))
+            return LayerChange(dataclasses.replace(self, where=indexed(self.where, False)))
+        return LayerChange(self.to_matrix(), lambda leaf: dense(leaf, self.where))

@@ -14,7 +14,7 @@ from jax import Array
 
 from fsjax.sparsity.connections import connected, connected_dot
 from fsjax.sparsity.coordinates import gather, positions_of, scatter
-from fsjax.sparsity.layers.base import Replaced, Seen, SparseLayer
+from fsjax.sparsity.layers.base import LayerChange, RuleInputs, SparseLayer
 from fsjax.sparsity.layers.masked import MaskedLayer
 from fsjax.sparsity.recipes import Recipe
 
@@ -45,17 +45,17 @@ class CoordinateLayer(SparseLayer):
     def input_strength(self) -> Array:
         return self.to_matrix().input_strength()
 
-    def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced[CoordinateLayer]:
+    def rewire(self, recipe: Recipe, seen: RuleInputs, key: Array) -> LayerChange[CoordinateLayer]:
         changed = self.to_matrix().rewire(recipe, seen, key)
         layer = self.of(changed.layer, self.positions.size)
 
         def move(leaf: Array) -> Array:
             return gather(scatter(leaf, self.positions, self.where), layer.positions)
 
-        return Replaced(layer, move, gather(jnp.asarray(changed.kept), layer.positions))
+        return LayerChange(layer, move, gather(jnp.asarray(changed.kept), layer.positions))
 
-    def expand(self, most: int) -> Replaced[MaskedLayer]:
-        return Replaced(self.to_matrix(), lambda leaf: scatter(leaf, self.positions, self.where))
+    def expand(self, most: int) -> LayerChange[MaskedLayer]:
+        return LayerChange(self.to_matrix(), lambda leaf: scatter(leaf, self.positions, self.where))
 
     def to_matrix(self) -> MaskedLayer:
         kernel = scatter(self.kernel, self.positions, self.where)

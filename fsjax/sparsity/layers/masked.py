@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.kernels.products import product
-from fsjax.sparsity.layers.base import Replaced, Seen, SparseLayer
+from fsjax.sparsity.layers.base import LayerChange, RuleInputs, SparseLayer
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.topology import Layer
 
@@ -39,16 +39,16 @@ class MaskedLayer(SparseLayer):
     def input_strength(self) -> Array:
         return jnp.sum(jnp.abs(self.kernel), axis=1)
 
-    def rewire(self, recipe: Recipe, seen: Seen, key: Array) -> Replaced[MaskedLayer]:
+    def rewire(self, recipe: Recipe, seen: RuleInputs, key: Array) -> LayerChange[MaskedLayer]:
         fields = {field: scores.matrix() for field, scores in seen.scores.items()}
         layer = Layer(
             self.kernel, self.mask, seen.number, search=seen.search, state=seen.state, **fields
         )
         weight, mask, kept = recipe.change_layer(layer, key)
-        return Replaced(MaskedLayer(weight, self.bias, mask), kept=kept)
+        return LayerChange(MaskedLayer(weight, self.bias, mask), kept=kept)
 
     def to_matrix(self) -> MaskedLayer:
         return self
 
-    def expand(self, most: int) -> Replaced[MaskedLayer]:
-        return Replaced(self)
+    def expand(self, most: int) -> LayerChange[MaskedLayer]:
+        return LayerChange(self)

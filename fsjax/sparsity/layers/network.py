@@ -20,7 +20,14 @@ from jax import Array
 from fsjax.kernels.products import dense_product
 from fsjax.nets.mlp import fan_in_uniform
 from fsjax.sparsity.connections import CSR_BATCH, Connections, indexed
-from fsjax.sparsity.layers.base import LayerScores, PairScores, Replaced, Seen, SparseLayer, unmoved
+from fsjax.sparsity.layers.base import (
+    LayerChange,
+    LayerScores,
+    PairScores,
+    RuleInputs,
+    SparseLayer,
+    unmoved,
+)
 from fsjax.sparsity.layers.connections import ConnectedLayer, uniform_at
 from fsjax.sparsity.layers.coordinates import CoordinateLayer
 from fsjax.sparsity.layers.forms import Planned
@@ -66,7 +73,7 @@ def params_of(layers: NamedLayers) -> PyTree:
 
 
 def replaced(
-    state: TrainState, changes: Mapping[str, Replaced], optimizer: optax.GradientTransformation
+    state: TrainState, changes: Mapping[str, LayerChange], optimizer: optax.GradientTransformation
 ) -> TrainState:
     """The state with changed layers; the optimiser's arrays move along."""
     layers = {name: change.layer for name, change in changes.items()}
@@ -96,7 +103,7 @@ def rewire_layers(
     state: TrainState,
     recipe: Recipe,
     scores: Mapping[str, Sequence[LayerScores]],
-    seen: Seen,
+    seen: RuleInputs,
     key: Array,
     optimizer: optax.GradientTransformation,
 ) -> TrainState:
@@ -203,14 +210,14 @@ def draw_masks(key: Array, spec: Spec, plan: Mapping[str, Planned]) -> PyTree:
     return masks
 
 
-def at_rest(state: TrainState, plan: Mapping[str, Planned]) -> TrainState:
+def in_training_form(state: TrainState, plan: Mapping[str, Planned]) -> TrainState:
     """The initial state, with layers converted to the form in which they are trained."""
     changes = {}
     for name, layer in active_layers(state).items():
         if plan[name].form == "coordinates":
             matrix = cast(MaskedLayer, layer.to_matrix())
             layer = CoordinateLayer.of(matrix, plan[name].connections)
-        changes[name] = Replaced(layer)
+        changes[name] = LayerChange(layer)
     return replaced(state, changes, optax.identity())
 
 

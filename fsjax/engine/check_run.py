@@ -43,7 +43,7 @@ Data = Dataset | tuple[ArrayLike, ArrayLike | None]
 MAX_COUNT = 2**31 - 1
 
 
-def planned_run(
+def check_run(
     method: Method,
     data: Data,
     data_options: DataOptions,
