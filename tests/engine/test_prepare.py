@@ -13,7 +13,7 @@ import pytest
 from engine_helpers import STATIC, prepared_by, real
 from hypothesis import given
 from hypothesis import strategies as st
-from marks import some_slow
+from marks import some_long
 
 import fsjax
 from fsjax.data import Dataset, Split, fit_scaler
@@ -186,7 +186,7 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("name", some_slow(METHODS, ["rigl", "wast"]))
+@pytest.mark.parametrize("name", some_long(METHODS, ["rigl", "wast"]))
 def test_rows_that_fill_up_change_nothing(name: str, data, monkeypatch) -> None:
     method, changes = METHODS[name]
     rows = np.arange(90)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from marks import some_slow
+from marks import some_long
 from sklearn.utils.estimator_checks import check_estimator
 
 import fsjax
@@ -117,7 +117,7 @@ def test_every_method_has_an_estimator() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", some_slow(sorted(sorted(set(ESTIMATORS) - set(OWN)), key=kind), SLOW)
+    "name", some_long(sorted(sorted(set(ESTIMATORS) - set(OWN)), key=kind), SLOW)
 )
 def test_checks_of_the_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def shared(self: Selector, num_features: int | None) -> fsjax.Method:
@@ -131,18 +131,18 @@ def test_checks_of_the_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     passes(ESTIMATORS[name](**FAST, standardize=True))
 
 
-@pytest.mark.parametrize("name", some_slow(OWN, SLOW))
+@pytest.mark.parametrize("name", some_long(OWN, SLOW))
 def test_checks_of_the_class_and_its_method(name: str) -> None:
     passes(estimator(name))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - set(OWN)))
 def test_checks_of_every_class_and_its_method(name: str) -> None:
     passes(estimator(name))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["ip_cae", "set", "stg"])
 def test_checks_of_regressors(name: str) -> None:
     passes(estimator(name).set_params(task="regression"))

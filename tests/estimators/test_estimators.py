@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from estimator_helpers import COLUMNS, ROWS, quick, table
-from marks import some_slow
+from marks import some_long
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
@@ -40,7 +40,7 @@ TINY: dict[str, dict[str, Any]] = {
 ALIKE = ("cae", "gjsd", "ctre_seq", "rigl", "snip", "static_sparse", "dense", "random_selection")
 
 
-@pytest.mark.parametrize("name", some_slow(ESTIMATORS, ALIKE))
+@pytest.mark.parametrize("name", some_long(ESTIMATORS, ALIKE))
 def test_every_class_fits_selects_and_predicts(name: str) -> None:
     x, y = table()
     estimator = ESTIMATORS[name](n_features_to_select=2, **TINY[name])

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 from launcher import ROOT, launch, launch_here
-from marks import some_slow
+from marks import some_long
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import fsjax
@@ -227,7 +227,7 @@ def _arguments(launcher: str, folder: Path) -> list[str]:
     return [argument.format(tmp=folder) for argument in arguments]
 
 
-@pytest.mark.parametrize("launcher", some_slow(LAUNCHERS, LONG))
+@pytest.mark.parametrize("launcher", some_long(LAUNCHERS, LONG))
 def test_every_launcher_runs(
     launcher: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,7 +239,7 @@ def test_every_launcher_runs(
     assert [name for name in LAUNCHERS[launcher][1] if not (tmp_path / name).exists()] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("launcher", OF_PROCESSES)
 def test_every_launcher_of_processes_runs(launcher: str, tmp_path: Path) -> None:
     _prepare(launcher, tmp_path)
@@ -342,7 +342,7 @@ BENCHMARKS: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
 FAST = ("checkpoints", "growth, wast", "sparse, wast", "sweep, alone", "text")
 
 
-@pytest.mark.parametrize("name", some_slow(BENCHMARKS, {*BENCHMARKS} - {*FAST}))
+@pytest.mark.parametrize("name", some_long(BENCHMARKS, {*BENCHMARKS} - {*FAST}))
 def test_every_benchmark_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Repeated measurements draw the same numbers.
     with jax.debug_key_reuse(False):

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from marks import some_slow
+from marks import some_long
 
 import fsjax
 from fsjax import tasks, testing
@@ -81,12 +81,12 @@ def _small(name: str, **changes: object) -> Method:
     return build(**{**build.registration.small, **changes})
 
 
-@pytest.mark.parametrize("name", some_slow(METHODS, SLOW))
+@pytest.mark.parametrize("name", some_long(METHODS, SLOW))
 def test_every_method_keeps_the_contract(name: str) -> None:
     testing.check_method(_small(name))
 
 
-@pytest.mark.parametrize("name", some_slow(VARIANTS, SLOW))
+@pytest.mark.parametrize("name", some_long(VARIANTS, SLOW))
 def test_variants_keep_the_contract(name: str) -> None:
     testing.check_method(VARIANTS[name]())
 
