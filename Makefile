@@ -10,7 +10,7 @@ NEWEST := .venv-newest
 # Python compiles a module when it is first imported; pip would compile all, for half of the time.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test test-rest test-all test-reproduction test-oldest test-newest chaos fuzz lint types format docs site benchmark \
+.PHONY: demo test test-rest test-all test-long test-oldest test-newest chaos fuzz lint types format docs site benchmark \
   package version clean
 
 # What the launchers need, in half of the time of all, and then the rest.
@@ -46,17 +46,18 @@ PYTEST = $(call TEST_SETTINGS,$(FAST_COMPILE)) $(BIN)/python -m pytest -n 2 --di
 
 # What a change needs; PYTEST_FLAGS=--cpu-limit=3 fails tests that should be marked slow, as CI does.
 test: $(STAMP)
-	$(call PYTEST,-m "not slow and not reproduction")
+	$(call PYTEST,-m "not slow and not long")
 
 # The tests that take longer, on both cores.
 test-rest: $(STAMP)
-	$(call PYTEST,-m "slow and not reproduction")
+	$(call PYTEST,-m "slow and not long")
 
 test-all: test test-rest
 
-# Figures of the papers on real data, for some hours; with the default optimisation of programs.
-test-reproduction: $(STAMP)
-	$(BIN)/python -m pytest -m reproduction
+# Tests of minutes each: figures of papers on real data, workers that are killed, checks of every class; with
+# the default optimisation of programs.
+test-long: $(STAMP)
+	$(BIN)/python -m pytest -m long
 
 # The smoke test in an environment, in a new empty folder of it; optionally of one version of fsjax.
 SMOKE = rm -rf $(1)/smoke && mkdir $(1)/smoke && cd $(1)/smoke && \
@@ -67,7 +68,7 @@ SMOKE = rm -rf $(1)/smoke && mkdir $(1)/smoke && cd $(1)/smoke && \
 # not an error here. JAX 0.11 no longer knows one of the flags, and would abort.
 TESTS ?=
 SOME_VERSIONS = $(call TEST_SETTINGS,$(2)) \
-  $(1)/bin/python -m pytest -W default -m "not slow and not reproduction" -n 2 --dist worksteal $(TESTS)
+  $(1)/bin/python -m pytest -W default -m "not slow and not long" -n 2 --dist worksteal $(TESTS)
 
 test-oldest:
 	test -x $(OLDEST)/bin/python || python3.11 -m venv $(OLDEST)

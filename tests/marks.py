@@ -13,9 +13,9 @@ import pytest
 LOCAL: Final = ("laplacian_score", "wast", "stg", "ip_cae", "lassonet")
 
 
-def some_slow(values: Iterable[Any], slow: Collection[Any]) -> list[Any]:
-    """Parameters, of which some are marked ``slow``."""
-    return [pytest.param(v, marks=pytest.mark.slow) if v in slow else v for v in values]
+def some_long(values: Iterable[Any], slow: Collection[Any]) -> list[Any]:
+    """Parameters, of which some are marked ``long``."""
+    return [pytest.param(v, marks=pytest.mark.long) if v in slow else v for v in values]
 
 
 def slow_ids(*patterns: str) -> pytest.MarkDecorator:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import matplotlib
 import pytest
-from marks import slow_ids, some_slow
+from marks import slow_ids
 
 import fsjax
 from experiments.launch.config import load_config
@@ -61,7 +61,8 @@ LONG = (
     "sparse-training/learned-masks.md",
     "sparse-training/pruning.md",
 )
-@pytest.mark.parametrize("name", some_slow(PAGES, LONG))
+@slow_ids(*LONG)
+@pytest.mark.parametrize("name", PAGES)
 def test_python_blocks_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

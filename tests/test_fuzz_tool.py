@@ -97,14 +97,14 @@ def _hostile(number: int, seed: int) -> outcomes.Outcome:
     return outcomes.CLEAR, f"{number} of {seed}"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_processes_that_end_are_told_and_followed() -> None:
     found = dict(worker.outcomes(_hostile, iter(range(5)), 7))
     wanted = ["clear error", "crash", "over 10 s", "over memory", "clear error"]
     assert [found[number][0] for number in range(5)] == wanted
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_start_of_a_process_does_not_count_as_a_try(monkeypatch: pytest.MonkeyPatch) -> None:
     # Imports take longer than a try may take by the clock.
     monkeypatch.setattr(worker, "SECONDS", 0.05)

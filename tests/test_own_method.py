@@ -292,7 +292,7 @@ def test_checks_of_scikit_learn(my_file: ModuleType) -> None:
     assert names == set(FEW)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_checks_of_scikit_learn(my_file: ModuleType) -> None:
     unlike = "a repeated row is drawn otherwise than one of twice the weight"
     expected = {"check_sample_weight_equivalence_on_dense_data": unlike}
@@ -307,7 +307,7 @@ def test_all_checks_of_scikit_learn(my_file: ModuleType) -> None:
     [
         ("{config}:my_file:own_lasso,quick",),
         pytest.param(
-            ("{config}:quick", "--config.method.name=my_file:own_lasso"), marks=pytest.mark.slow
+            ("{config}:quick", "--config.method.name=my_file:own_lasso"), marks=pytest.mark.long
         ),
     ],
     ids=["in the variant", "in a field"],
@@ -336,7 +336,7 @@ def test_the_launcher_finds_it(arguments: tuple[str, ...], folder: Path, tmp_pat
     assert (result["method"], result["dataset"], result["seeds"]) == ("own_lasso", "digits", [4])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_comparisons_find_it(folder: Path, tmp_path: Path) -> None:
     config = ROOT / "configs" / "any.py"
     done = python(

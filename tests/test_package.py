@@ -58,7 +58,7 @@ def test_an_import_brings_in_what_it_needs() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["nonsense", pytest.param("TkAgg", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("backend", ["nonsense", pytest.param("TkAgg", marks=pytest.mark.long)])
 def test_pictures_need_no_backend(backend: str, tmp_path: Path) -> None:
     code = (
         "import sys, fsjax; from fsjax.report import style; "

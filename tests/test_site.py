@@ -34,7 +34,7 @@ PAGES = [page for page in PAGES if not page.startswith(GENERATED)]
 #: Width in pixels, height, and colour scheme.
 SCREENS = {"wide": (1280, 900, "light"), "narrow": (390, 844, "dark")}
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 _FACTS = """
 const limit = arguments[0];

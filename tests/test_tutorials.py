@@ -12,7 +12,7 @@ PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 TUTORIALS = [page for page in PAGES if "file_format: mystnb" in page.read_text()]
 
 
-@pytest.mark.slow  # 10 to 20 seconds each; building the site executes them as well
+@pytest.mark.long  # 10 to 20 seconds each; building the site executes them as well
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_tutorial_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nbclient = pytest.importorskip("nbclient")

@@ -324,7 +324,7 @@ def test_each_training_of_the_network_has_decoys_of_its_own(monkeypatch):
     assert len({table.tobytes() for table in tables}) == 6
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_network_finds_columns_that_matter_together():
     data = ring_xor_sum(600, 20, "xor")
     X = data.X.astype(np.float64)

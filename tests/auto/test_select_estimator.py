@@ -86,7 +86,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_is_an_estimator_of_scikit_learn():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

@@ -55,8 +55,8 @@ def planted(task: str, rows: int = 200) -> tuple[np.ndarray, np.ndarray]:
     ("task", "metric", "least", "chance_level"),
     [
         ("survival", "concordance_index", 0.75, 0.5),
-        pytest.param("counts", "d2", 0.6, 0.0, marks=pytest.mark.slow),
-        pytest.param("multilabel", "label_accuracy", 90, 50, marks=pytest.mark.slow),
+        pytest.param("counts", "d2", 0.6, 0.0, marks=pytest.mark.long),
+        pytest.param("multilabel", "label_accuracy", 90, 50, marks=pytest.mark.long),
     ],
 )
 def test_other_targets(task, metric, least, chance_level):

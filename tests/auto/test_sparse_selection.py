@@ -316,7 +316,7 @@ def test_the_estimator():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", [pytest.param("npz", marks=pytest.mark.slow), "libsvm"])
+@pytest.mark.parametrize("suffix", [pytest.param("npz", marks=pytest.mark.long), "libsvm"])
 def test_files(suffix, never_dense, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)

@@ -40,7 +40,7 @@ def test_three_processes_exchange_values_bytes_and_work(tmp_path: Path) -> None:
         assert re.search(fault + r" \(this process: '[ab]'\)", process.err), process.err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_process_that_nobody_joins_says_what_to_check(tmp_path: Path) -> None:
     (process,) = workers(2, tmp_path, numbers=(1,), timeout=7)
     assert process.code == 1
@@ -51,7 +51,7 @@ def test_a_process_that_nobody_joins_says_what_to_check(tmp_path: Path) -> None:
     assert "which did not all connect within 7 s; nothing was trained" in error
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("number", [0, 1])
 def test_ctrl_c_ends_a_process_that_waits_at_once(number: int, tmp_path: Path) -> None:
     script, port = str(Path(__file__).with_name("worker.py")), str(free_port())

@@ -65,7 +65,7 @@ def outcome(workdir: Path) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_job_that_lost_ten_processes_ends_as_if_it_had_not(tmp_path) -> None:
     undisturbed, workdir = tmp_path / "undisturbed", tmp_path / "run"
     (one,) = launched(1, undisturbed)

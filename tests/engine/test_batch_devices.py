@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from marks import some_slow
+from marks import some_long
 
 import fsjax
 from fsjax.engine import programs
@@ -22,7 +22,7 @@ METHODS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", some_slow(METHODS, ["neural_network"]))
+@pytest.mark.parametrize("name", some_long(METHODS, ["neural_network"]))
 def test_a_batch_on_two_devices_is_the_batch_on_one(name, data) -> None:
     programs.free()
     one = fsjax.fit(METHODS[name], data, **OPTIONS)
@@ -40,7 +40,7 @@ def adds_up_over_devices() -> bool:
     return any("all-reduce" in one.as_text() for one in programs._kept.values())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_loss_that_couples_rows_sees_all_of_them() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(80, 6)).astype(np.float32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from marks import some_slow
+from marks import some_long
 
 from fsjax.methods import METHODS
 from tools.equality import measure
@@ -11,7 +11,7 @@ from tools.equality import measure
 #: The comparisons that run without ``-m slow``.
 QUICK = ("wast",)
 
-NAMES = some_slow(METHODS, tuple(name for name in METHODS if name not in QUICK))
+NAMES = some_long(METHODS, tuple(name for name in METHODS if name not in QUICK))
 
 
 @pytest.mark.slow

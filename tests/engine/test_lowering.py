@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from lowered import Op, operations
-from marks import slow_ids, some_slow
+from marks import slow_ids, some_long
 
 import fsjax
 from fsjax.engine import mesh, seeds
@@ -114,7 +114,7 @@ def accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @slow_ids("ip_cae", "wast")
-@pytest.mark.parametrize("name", some_slow(METHODS, set(METHODS) - {*USUAL, *ON_HOST}))
+@pytest.mark.parametrize("name", some_long(METHODS, set(METHODS) - {*USUAL, *ON_HOST}))
 def test_steps_are_fit_for_accelerators(name: str) -> None:
     build = METHODS[name]
     small = dict(build.registration.small)

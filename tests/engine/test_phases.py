@@ -40,7 +40,7 @@ SOME = ("wast", "ip_cae", "binmask", "set", "fisher_score", "lassonet")
 
 def each_method(names=METHODS) -> list:
     return [
-        pytest.param(name, marks=() if name in SOME else pytest.mark.slow) for name in sorted(names)
+        pytest.param(name, marks=() if name in SOME else pytest.mark.long) for name in sorted(names)
     ]
 
 

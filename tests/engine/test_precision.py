@@ -44,7 +44,7 @@ def test_double_precision_of_the_user_changes_nothing(name: str, data, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("platform", ["cuda", pytest.param("nonsense", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("platform", ["cuda", pytest.param("nonsense", marks=pytest.mark.long)])
 def test_a_platform_that_is_not_there_is_told(platform: str) -> None:
     program = (
         "import numpy as np, fsjax\n"

@@ -13,7 +13,7 @@ import pytest
 from engine_helpers import STATIC, prepared_by, real
 from hypothesis import given
 from hypothesis import strategies as st
-from marks import slow_ids, some_slow
+from marks import slow_ids, some_long
 
 import fsjax
 from fsjax.data import Dataset, Split, fit_scaler
@@ -187,7 +187,7 @@ METHODS = {
 
 
 @slow_ids("batch_norm", "ctre_sim", "ip_cae", "whole table", "without the last batch")
-@pytest.mark.parametrize("name", some_slow(METHODS, ["rigl", "wast"]))
+@pytest.mark.parametrize("name", some_long(METHODS, ["rigl", "wast"]))
 def test_rows_that_fill_up_change_nothing(name: str, data, monkeypatch) -> None:
     method, changes = METHODS[name]
     rows = np.arange(90)

@@ -157,7 +157,7 @@ def same(method: Method, task: str, **options: Any) -> None:
         ("ip_cae", "reconstruction"),
         ("quick_selection", "reconstruction"),
         ("fisher_score", "classification"),
-        pytest.param("random_selection", "classification", marks=pytest.mark.slow),
+        pytest.param("random_selection", "classification", marks=pytest.mark.long),
     ],
 )
 def test_the_selection_is_that_of_the_dense_table(name: str, task: str) -> None:
@@ -171,7 +171,7 @@ def test_the_selection_is_that_of_the_dense_table(name: str, task: str) -> None:
         ("stg", "survival"),
         ("stg", "multilabel"),
         *(
-            pytest.param(name, task, marks=pytest.mark.slow)
+            pytest.param(name, task, marks=pytest.mark.long)
             for name, task in [
                 ("stg", "counts"),
                 ("deep_lasso", "survival"),
@@ -193,7 +193,7 @@ def test_other_targets(name: str, task: str, monkeypatch: pytest.MonkeyPatch) ->
     same(METHODS[name](**METHODS[name].registration.small), task, record_test=True, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_survival_in_small_batches_and_on_halves_of_the_rows() -> None:
     same(METHODS["stg"](**METHODS["stg"].registration.small), "survival", batch_size=16)
     x, y = target_of("survival")
@@ -239,7 +239,7 @@ def test_options_that_look_at_the_rows(options: dict[str, Any]) -> None:
         np.testing.assert_allclose(sparse.history[name], values, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_attribution_and_similarities_of_some_rows() -> None:
     small = METHODS["set"].registration.small
     same(fsjax.methods.set(**small | {"rank_by": "attribution_times_input"}), "reconstruction")
@@ -269,7 +269,7 @@ def test_the_fisher_score_of_weighted_and_constant_columns() -> None:
     assert (sparse.scores[0, [7, 8]] == 0).all()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_columns_that_protocols_take() -> None:
     x, y = table()
     sets = [Dataset("mine", form, y.astype(np.int32)) for form in (x, sp.csr_array(x))]

@@ -33,7 +33,7 @@ def test_errors_of_other_pipes_stay_errors() -> None:
     "arguments",
     [
         ["fsjax.cli", "convert", "{tmp}/table.csv", "{tmp}/converted", "--target=y", "--quiet"],
-        pytest.param(["experiments.report", "--help"], marks=pytest.mark.slow),
+        pytest.param(["experiments.report", "--help"], marks=pytest.mark.long),
     ],
 )
 def test_a_reader_that_left_is_no_error(arguments: list[str], tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from marks import slow_ids, some_slow
+from marks import slow_ids, some_long
 from sklearn.utils.estimator_checks import check_estimator
 
 import fsjax
@@ -76,7 +76,7 @@ SHARED: dict[tuple[str, bool], Callable[[int | None], fsjax.Method]] = {
 #: Filters have no program worth sharing.
 OWN = ("fisher_score", "laplacian_score", "mcfs", "l1_l21", "rfs", "cife", "icap")
 
-#: Tried by ``make test-all``: others are like them in what is checked here, or need many programs.
+#: Tried by ``make test-long``: others are like them in what is checked here, or need many programs.
 SLOW = (*OWN[2:], "aefs", "binmask", "cae", "dufs", "quick_selection", "stg", "wast")
 
 
@@ -119,7 +119,7 @@ def test_every_method_has_an_estimator() -> None:
 @pytest.mark.slow
 @slow_ids("ctre_seq")
 @pytest.mark.parametrize(
-    "name", some_slow(sorted(sorted(set(ESTIMATORS) - set(OWN)), key=kind), SLOW)
+    "name", some_long(sorted(sorted(set(ESTIMATORS) - set(OWN)), key=kind), SLOW)
 )
 def test_checks_of_the_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def shared(self: Selector, num_features: int | None) -> fsjax.Method:
@@ -134,18 +134,18 @@ def test_checks_of_the_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", some_slow(OWN, SLOW))
+@pytest.mark.parametrize("name", some_long(OWN, SLOW))
 def test_checks_of_the_class_and_its_method(name: str) -> None:
     passes(estimator(name))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - set(OWN)))
 def test_checks_of_every_class_and_its_method(name: str) -> None:
     passes(estimator(name))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["ip_cae", "set", "stg"])
 def test_checks_of_regressors(name: str) -> None:
     passes(estimator(name).set_params(task="regression"))

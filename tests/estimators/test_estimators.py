@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from estimator_helpers import COLUMNS, ROWS, quick, table
-from marks import slow_ids, some_slow
+from marks import slow_ids, some_long
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
@@ -36,7 +36,7 @@ TINY: dict[str, dict[str, Any]] = {
     "lassonet": {"hidden": (4,), "dense_epochs": 5, "path_epochs": 1, "path_multiplier": 4.0},
 }
 
-#: Classes that differ from another one by options alone; ``make test-all`` tries them.
+#: Classes that differ from another one by options alone; ``make test-long`` tries them.
 ALIKE = ("cae", "gjsd", "ctre_seq", "rigl", "snip", "static_sparse", "dense", "random_selection")
 
 
@@ -51,7 +51,7 @@ ALIKE = ("cae", "gjsd", "ctre_seq", "rigl", "snip", "static_sparse", "dense", "r
     "set",
     "stg",
 )
-@pytest.mark.parametrize("name", some_slow(ESTIMATORS, ALIKE))
+@pytest.mark.parametrize("name", some_long(ESTIMATORS, ALIKE))
 def test_every_class_fits_selects_and_predicts(name: str) -> None:
     x, y = table()
     estimator = ESTIMATORS[name](n_features_to_select=2, **TINY[name])

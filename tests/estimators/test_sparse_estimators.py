@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from marks import slow_ids, some_slow
+from marks import slow_ids, some_long
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
@@ -103,7 +103,7 @@ def test_weights_and_validation_rows() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("build", some_slow([STG, BinMask], [BinMask]))
+@pytest.mark.parametrize("build", some_long([STG, BinMask], [BinMask]))
 @pytest.mark.parametrize("task", ["survival", "multilabel", "counts"])
 def test_other_targets_than_classes(build: Any, task: str) -> None:
     x, _ = table()

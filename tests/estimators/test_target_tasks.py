@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from marks import slow_ids, some_slow
+from marks import slow_ids, some_long
 from sklearn.datasets import make_multilabel_classification
 from sklearn.metrics import accuracy_score, d2_tweedie_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -39,7 +39,7 @@ def survival(seed: int, rows: int = 300) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("build", some_slow([STG, BinMask, LassoNet], [BinMask, LassoNet]))
+@pytest.mark.parametrize("build", some_long([STG, BinMask, LassoNet], [BinMask, LassoNet]))
 def test_survival_finds_the_columns_and_a_shuffled_one_does_not(build: Any) -> None:
     x, y = survival(0)
     options = {} if build is LassoNet else {"num_epochs": 60}

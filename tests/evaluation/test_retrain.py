@@ -84,7 +84,7 @@ def test_columns_matter_and_seeds_have_their_own() -> None:
     assert alone["retrain_accuracy"][0] == pytest.approx(metrics["retrain_accuracy"][0], abs=2)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_convolutions_see_zeros_in_place_of_other_columns() -> None:
     data = load("digits")
     splits = [make_split(data, "stratified", seed=0)]

@@ -122,7 +122,7 @@ def test_cells_that_fail_do_not_end_the_others(
 
 
 @needs_dask
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_sweep_is_the_one_without_a_cluster(
     workers: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +145,7 @@ def test_a_sweep_is_the_one_without_a_cluster(
 
 
 @needs_dask
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_a_sweep_of_24_runs_whose_workers_are_killed(tmp_path: Path, interrupted: bool) -> None:
     command = [sys.executable, "-u", "-m", "experiments.sweep", *SHORT]
@@ -166,7 +166,7 @@ def test_a_sweep_of_24_runs_whose_workers_are_killed(tmp_path: Path, interrupted
 
 
 @needs_dask
-@pytest.mark.slow
+@pytest.mark.long
 def test_runs_of_the_papers_and_comparisons(tmp_path: Path) -> None:
     try:
         load("madelon", download=False)

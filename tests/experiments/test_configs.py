@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from marks import slow_ids, some_slow
+from marks import slow_ids, some_long
 from quick_configs import MODULES, quick, quick_any
 
 from configs import any as any_method
@@ -48,7 +48,7 @@ def test_every_method_has_a_config_that_can_be_run(name: str) -> None:
 
 @pytest.mark.slow
 @slow_ids("binmask", "ctre_seq", "fisher_score")
-@pytest.mark.parametrize("name", some_slow(METHODS, {*METHODS} - {*RUN}))
+@pytest.mark.parametrize("name", some_long(METHODS, {*METHODS} - {*RUN}))
 def test_every_config_runs(name: str, tmp_path: Path) -> None:
     result = run_experiment(quick_config(name), tmp_path / name, progress=False)
     assert result["method"] == name

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 from launcher import ROOT, launch, launch_here
-from marks import slow_ids, some_slow
+from marks import slow_ids, some_long
 from sklearn.datasets import load_breast_cancer, load_digits
 
 import fsjax
@@ -228,7 +228,7 @@ def _arguments(launcher: str, folder: Path) -> list[str]:
 
 
 @slow_ids("report", "studies/sparsity/inference", "studies/sparsity/step_cost")
-@pytest.mark.parametrize("launcher", some_slow(LAUNCHERS, LONG))
+@pytest.mark.parametrize("launcher", some_long(LAUNCHERS, LONG))
 def test_every_launcher_runs(
     launcher: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,7 +240,7 @@ def test_every_launcher_runs(
     assert [name for name in LAUNCHERS[launcher][1] if not (tmp_path / name).exists()] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("launcher", OF_PROCESSES)
 def test_every_launcher_of_processes_runs(launcher: str, tmp_path: Path) -> None:
     _prepare(launcher, tmp_path)
@@ -344,7 +344,7 @@ FAST = ("checkpoints", "growth, wast", "sparse, wast", "sweep, alone", "text")
 
 
 @slow_ids("growth, wast", "sparse, wast", "sweep, alone")
-@pytest.mark.parametrize("name", some_slow(BENCHMARKS, {*BENCHMARKS} - {*FAST}))
+@pytest.mark.parametrize("name", some_long(BENCHMARKS, {*BENCHMARKS} - {*FAST}))
 def test_every_benchmark_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Repeated measurements draw the same numbers.
     with jax.debug_key_reuse(False):

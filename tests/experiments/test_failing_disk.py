@@ -83,7 +83,7 @@ def test_some_operations_fail(undisturbed: tuple[dict[str, Any], int], tmp_path:
     assert try_all(numbers, errno.ENOSPC, expected, tmp_path / "run") > len(numbers) / 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_every_operation_fails(
     code: int, undisturbed: tuple[dict[str, Any], int], tmp_path: Path

@@ -38,7 +38,7 @@ def arguments(folder: Path, methods: str = METHODS) -> list[str]:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_reproduction_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-u", "-m", "experiments.reproduce", *arguments(tmp_path)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:

@@ -128,7 +128,7 @@ def test_rounded_products_have_second_derivatives() -> None:
     [
         fsjax.methods.stg(hidden=(6,), search=False),
         *(
-            pytest.param(method, marks=pytest.mark.slow)
+            pytest.param(method, marks=pytest.mark.long)
             for method in (
                 fsjax.methods.ip_cae(2, hidden=(6,)),
                 fsjax.methods.lassonet(2, hidden=(6,), dense_epochs=3),

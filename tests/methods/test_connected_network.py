@@ -26,7 +26,7 @@ METHODS = {
     "static_sparse": dict(epsilon=2.0),
     "quick_selection": dict(density=0.1, input_noise=0.0),
 }
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in METHODS if name != "set"]
+SLOW = [pytest.param(name, marks=pytest.mark.long) for name in METHODS if name != "set"]
 OPTIONS = dict(num_epochs=3, num_features=5, batch_size=20, seeds=(0, 1))
 
 
@@ -73,7 +73,7 @@ def test_fits_are_those_of_masks(name: str, tmp_path) -> None:
     np.testing.assert_array_equal(again.predict(data[0]), held.predict(data[0]))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_export_and_continued_runs(tmp_path) -> None:
     data = table()
     held = fsjax.methods.set(hidden=(32, 24), form="topology", epsilon=2.0, rank_by="strength")

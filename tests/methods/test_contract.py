@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from marks import slow_ids, some_slow
+from marks import slow_ids, some_long
 
 import fsjax
 from fsjax import tasks, testing
@@ -45,7 +45,7 @@ VARIANTS: dict[str, Callable[[], Method]] = {
 }
 
 
-#: Run by ``make test-all`` only; most of them resemble another method.
+#: Run by ``make test-long`` only; most of them resemble another method.
 SLOW = (
     "ctre_sim",
     "rigl",
@@ -84,12 +84,12 @@ def _small(name: str, **changes: object) -> Method:
 @slow_ids(
     "aefs", "ctre_seq", "ip_cae", "lassonet", "probmask", "sequential_attention", "stg", "wast"
 )
-@pytest.mark.parametrize("name", some_slow(METHODS, SLOW))
+@pytest.mark.parametrize("name", some_long(METHODS, SLOW))
 def test_every_method_keeps_the_contract(name: str) -> None:
     testing.check_method(_small(name))
 
 
-@pytest.mark.parametrize("name", some_slow(VARIANTS, SLOW))
+@pytest.mark.parametrize("name", some_long(VARIANTS, SLOW))
 def test_variants_keep_the_contract(name: str) -> None:
     testing.check_method(VARIANTS[name]())
 

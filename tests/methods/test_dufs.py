@@ -135,7 +135,7 @@ def fit(x: np.ndarray, **options) -> fsjax.FitResult:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
-    [{}, pytest.param({"loss": "difference", "strength": 0.03}, marks=pytest.mark.slow)],
+    [{}, pytest.param({"loss": "difference", "strength": 0.03}, marks=pytest.mark.long)],
     ids=["ratio", "difference"],
 )
 def test_finds_the_columns_of_the_clusters(options: dict) -> None:

@@ -30,7 +30,7 @@ def run(module, variant: str, noise: str = "row") -> fsjax.FitResult:
     )
 
 
-@pytest.mark.reproduction
+@pytest.mark.long
 @needs_data
 @pytest.mark.parametrize("noise", ["row", "batch"])
 def test_coil20_classification_ip_cae(noise: str) -> None:
@@ -40,14 +40,14 @@ def test_coil20_classification_ip_cae(noise: str) -> None:
     assert result.metrics["unique_percentage"].mean() >= 98
 
 
-@pytest.mark.reproduction
+@pytest.mark.long
 @needs_data
 def test_coil20_classification_cae() -> None:
     # Paper: 80.70 +- 2.93.
     assert abs(run(cae, "coil20").metrics["embedded_accuracy"].mean() - 80.7) <= 5
 
 
-@pytest.mark.reproduction
+@pytest.mark.long
 @needs_data
 def test_coil20_reconstruction() -> None:
     # Paper: IP-CAE 2.48e-3, CAE 4.21e-3.

@@ -41,7 +41,7 @@ def metric(config: ml_collections.ConfigDict, name: str) -> float:
     return evaluate(result, dataset, config.evaluation.protocols)[name].mean()
 
 
-@pytest.mark.reproduction
+@pytest.mark.long
 @needs_data
 @pytest.mark.parametrize(
     ("dataset", "least"), [("madelon", 82.3), ("coil20", 98.5), ("isolet", 84.0), ("pcmac", 75.0)]
@@ -51,7 +51,7 @@ def test_wast(dataset: str, least: float) -> None:
     assert metric(wast.get_config(dataset), "svm_accuracy") >= least
 
 
-@pytest.mark.reproduction
+@pytest.mark.long
 @needs_data
 def test_wast_without_sensitivity() -> None:
     # Paper: 55.50.
@@ -60,14 +60,14 @@ def test_wast_without_sensitivity() -> None:
     assert metric(config, "svm_accuracy") <= 65
 
 
-@pytest.mark.reproduction
+@pytest.mark.long
 @needs_data
 def test_quick_selection() -> None:
     # Paper: 82.07.
     assert metric(quick_selection.get_config("madelon"), "svm_accuracy") >= 81
 
 
-@pytest.mark.reproduction
+@pytest.mark.long
 @needs_data
 def test_ctre_beats_set_on_madelon() -> None:
     # Paper, 100 neurons a layer: CTRE_sim 81.6, CTRE_seq 82.2, SET 60.4.

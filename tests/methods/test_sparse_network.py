@@ -218,7 +218,7 @@ def test_ctre_sim_finds_what_a_fixed_topology_misses() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["set", pytest.param("ctre_sim", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["set", pytest.param("ctre_sim", marks=pytest.mark.long)])
 def test_digits(name: str) -> None:
     data = load("digits")
     method = getattr(fsjax.methods, name)(hidden=(64,), density=0.2, epsilon=0)

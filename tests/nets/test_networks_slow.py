@@ -13,7 +13,7 @@ from fsjax.errors import DataError
 from fsjax.methods import binmask
 
 pytestmark = [
-    pytest.mark.reproduction,
+    pytest.mark.long,
     pytest.mark.skipif("FSJAX_DATA" not in os.environ, reason="needs FSJAX_DATA with CIFAR-10"),
     # Inputs of convolutions have no score, which a fit says.
     pytest.mark.filterwarnings("ignore:.*all columns the same score"),

@@ -100,7 +100,7 @@ def trained() -> tuple[Any, jax.Array, jax.Array]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "structure", [None, pytest.param(sparsity.n_of_m(2, 4), marks=pytest.mark.slow)]
+    "structure", [None, pytest.param(sparsity.n_of_m(2, 4), marks=pytest.mark.long)]
 )
 def test_a_trained_network_loses_less_than_by_magnitude(structure: Any) -> None:
     params, x, y = trained()

@@ -81,7 +81,7 @@ def test_the_same_topology_as_masks(rules: tuple) -> None:
     holds()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("rules", ALL, ids=lambda rules: "-".join(r.__name__ for r in rules))
 def test_the_same_topology_by_every_pair_of_rules(rules: tuple) -> None:
     both = changes(*rules)

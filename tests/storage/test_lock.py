@@ -211,7 +211,7 @@ def _try(folder: Path, temporary: Path, connection: Connection) -> None:
         connection.send(str(error))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_of_each_of_fifty_pairs_one_runs_and_one_is_refused(tmp_path: Path) -> None:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["fsjax.storage.file_lock"])
