@@ -11,7 +11,6 @@ import sys
 import jax
 import numpy as np
 import pytest
-from marks import slow_ids
 
 import fsjax
 from fsjax.registry import METHODS
@@ -24,7 +23,7 @@ SETTINGS = {
 }
 
 
-@slow_ids("disable_jit", "numpy_rank_promotion")
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_settings_of_the_user_change_nothing(setting: str, data) -> None:
     def run(name: str) -> fsjax.FitResult:

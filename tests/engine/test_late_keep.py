@@ -84,6 +84,7 @@ def test_values_that_end_do_not_win_over_numbers() -> None:
     assert fitted(keep=keep, num_epochs=5).best_epoch.tolist() == [2, 2]
 
 
+@pytest.mark.slow
 def test_it_learns() -> None:
     result = fitted()
     assert np.sort(result.selected, axis=1).tolist() == [[0, 3], [0, 3]]

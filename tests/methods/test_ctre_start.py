@@ -49,7 +49,7 @@ def test_a_blind_start_grows_at_the_first_missing_positions(method: str) -> None
             assert np.array_equal(grown, free[: len(grown)])
 
 
-@slow_ids("ctre_seq-coordinates", "ctre_seq-topology", "ctre_sim-coordinates")
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["coordinates", "topology"])
 @pytest.mark.parametrize("method", ["ctre_seq", "ctre_sim"])
 def test_a_blind_start_is_for_every_form_of_a_layer(method: str, form: str) -> None:

@@ -94,6 +94,7 @@ def test_density_falls_to_what_was_asked_for() -> None:
     assert sparsity[-1] == pytest.approx(closed / number, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_masks_rest_in_fine_tuning() -> None:
     states, _, _ = trained(False)
     method, first = digits_method(), states[EPOCHS - FINETUNE - 1]
