@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Any
 
 import pytest
-
-#: Methods that differ in kind and stand for all in ``make test``: a filter on the host, a sparse
-#: network that is rewired, an autoencoder with gates, a concrete selector, and a path.
-LOCAL: Final = ("laplacian_score", "wast", "stg", "ip_cae", "lassonet")
 
 
 def some_long(values: Iterable[Any], slow: Collection[Any]) -> list[Any]:

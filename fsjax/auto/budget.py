@@ -52,7 +52,8 @@ class Clock:
         self.total = total
         self._writing = _WRITING
         self._start = time.monotonic() - elapsed
-        self._cpu_start = 0.0 if elapsed else time.process_time()
+        # CPU seconds before those that elapsed belong to something else.
+        self._cpu_start = max(time.process_time() - elapsed, 0.0)
         self._show = show
         self._terminal = show and sys.stderr.isatty()
         self._shown = -10.0

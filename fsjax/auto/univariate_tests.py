@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from fsjax.auto.rankers import targets
 from fsjax.auto.rankers.parts import standardise
-from fsjax.tables.columns import Columns, densify, mean_and_scale, ranks
+from fsjax.tables.columns import Columns, densify, means_and_deviations, ranks
 
 #: With fewer groups of rows, columns of noise often have small p-values by group.
 MIN_GROUPS = 8
@@ -83,7 +83,7 @@ def _by_class(ranked: Columns, y: np.ndarray) -> ColumnTests:
     labels = np.unique(y)
     member = (y == labels[:, None]).astype(np.float64)
     size, rows = member.sum(axis=1)[:, None], len(y)
-    mean, deviation = mean_and_scale(ranked)
+    mean, deviation = means_and_deviations(ranked)
     class_mean = (ranked.T @ member.T).T / size
     scale = np.where(deviation > 0, deviation, np.inf)
     between = (size * np.square((class_mean - mean) / scale)).sum(axis=0)

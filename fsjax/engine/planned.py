@@ -38,20 +38,7 @@ MAJORITY = 0.5
 
 
 class Plan(Run):
-    """A checked run, not trained yet, and what can be done with it.
-
-    Attributes:
-      method: the method to train.
-      structure, hyper: its structure, and the values of its traced arguments.
-      dataset, prepared: the data, and its scaled rows.
-      spec: static facts about the run.
-      seeds: the S seeds.
-      sizes: numbers of columns to select; empty if the method decides, or nothing is selected.
-      axis, batch_devices: ``vmap``, ``map`` or ``shard``, and the number of devices per batch.
-      progress, checkpoint_dir, checkpoint_every: see :func:`fsjax.plan`.
-      control: decides when training ends early.
-      start: stacked states of the S seeds to start from, or ``None``.
-    """
+    """A :class:`~fsjax.engine.run.Run`, whose fields it has, and what can be done with it."""
 
     def train(
         self,

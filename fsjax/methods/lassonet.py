@@ -129,13 +129,13 @@ def lassonet(
     def after_step(state: TrainState, *_: Any) -> TrainState:
         rate = jnp.where(state.log.started, path_learning_rate, learning_rate)
         groups, kernel = state.spec.groups, state.params["kernel"]
-        skip = paths.rows_to_groups(state.params["skip"], groups)
+        skip = paths.columns_to_groups(state.params["skip"], groups)
         # Without skip weights, the proximal step also clears a column's first-layer weights.
         skip = jnp.where(state.feature_mask[:, None], skip, 0.0)
         strength = state.log.penalty * rate
-        skip, new = hier_prox(skip, paths.rows_to_groups(kernel, groups), strength, hierarchy)
-        skip = paths.groups_to_rows(skip, groups, state.spec.num_outputs)
-        kernel = paths.groups_to_rows(new, groups, kernel.shape[1])
+        skip, new = hier_prox(skip, paths.columns_to_groups(kernel, groups), strength, hierarchy)
+        skip = paths.groups_to_columns(skip, groups, state.spec.num_outputs)
+        kernel = paths.groups_to_columns(new, groups, kernel.shape[1])
         return state.replace(params={**state.params, "skip": skip, "kernel": kernel})
 
     def judge(state: TrainState) -> tuple[paths.Path, Array]:

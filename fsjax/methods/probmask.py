@@ -108,11 +108,17 @@ def probmask(
             end_epoch=epochs if body.finetune_epochs else None,
         )
 
+    def falling(spec: Spec) -> tuple[int, int]:
+        """The epochs in which the budget begins and ends to fall."""
+        epochs = body.mask_epochs(spec)
+        # Rounded down to whole epochs, so that a run of one epoch also reaches the density.
+        return int(sparsify_start * epochs), int(sparsify_end * epochs)
+
     def phases(spec: Spec) -> tuple[Phase, ...]:
-        # Rounded as in ``budget``: a run of any length reaches it, the kept epoch perhaps not.
+        # A run of any length reaches it, the kept epoch perhaps not.
         reached = Phase(
             name=f"the budget has fallen to density={density}",
-            epochs=int(sparsify_end * body.mask_epochs(spec)) + 1,
+            epochs=falling(spec)[1] + 1,
             without="columns are ranked by weights that are to be removed",
         )
         return (reached,)
@@ -130,10 +136,7 @@ def probmask(
         return prob.times_masks(state.params.weights, masks)
 
     def budget(state: TrainState) -> Array:
-        epochs = body.mask_epochs(state.spec)
-        # Rounded down to whole epochs, so that a run of one epoch also reaches the density.
-        start, end = int(sparsify_start * epochs), int(sparsify_end * epochs)
-        share = prob.density_at(state.epoch, density, start, end)
+        share = prob.density_at(state.epoch, density, *falling(state.spec))
         return share * prob.num_probabilities(state.params.probabilities)
 
     def temperature(state: TrainState) -> Array:

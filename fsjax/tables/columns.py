@@ -52,7 +52,9 @@ def float_rows(X: Any) -> sp.csr_array:
     return sp.csr_array((rows.data.astype(np.float64), rows.indices, rows.indptr), shape=X.shape)
 
 
-def mean_and_scale(X: Columns, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def means_and_deviations(
+    X: Columns, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Means and deviations ``(D,)`` of the columns, of rows with weights ``(N,)`` if given."""
     if weights is None:
         return column_moments(X) if sp.issparse(X) else (X.mean(axis=0), X.std(axis=0))

@@ -40,7 +40,7 @@ from fsjax.auto.stacked_fits import scores_of_tables
 from fsjax.cli import main
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import AutoSelector
-from fsjax.tables.columns import mean_and_scale
+from fsjax.tables.columns import means_and_deviations
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 5))
@@ -68,7 +68,9 @@ def weighted(task: str, sparse: bool = False) -> tuple[Part, Part]:
 def test_moments_are_those_of_repeated_rows(sparse: bool) -> None:
     columns = sp.csr_array(np.where(X > 0.3, X, 0.0)) if sparse else X
     for ours, theirs in zip(
-        mean_and_scale(columns, 7 * WEIGHTS), mean_and_scale(columns[COPIES]), strict=True
+        means_and_deviations(columns, 7 * WEIGHTS),
+        means_and_deviations(columns[COPIES]),
+        strict=True,
     ):
         np.testing.assert_allclose(ours, theirs, atol=1e-12)
 

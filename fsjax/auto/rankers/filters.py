@@ -9,7 +9,7 @@ from sklearn.feature_selection import f_classif, f_regression
 
 from fsjax.auto.rankers.parts import Part, fewer_rows, targets
 from fsjax.auto.rankers.ranking import LEFT_OUT
-from fsjax.tables.columns import Columns, mean_and_scale
+from fsjax.tables.columns import Columns, means_and_deviations
 
 #: Most rows at full effort.
 ROWS = 100_000
@@ -46,7 +46,7 @@ def _f_statistic(
 def _weighted_f(X: Columns, y: np.ndarray, task: str, weights: np.ndarray) -> np.ndarray:
     """F statistics ``(D,)`` of rows that count in proportion to their weights."""
     shares, rows = weights / weights.sum(), len(y)
-    mean, deviation = mean_and_scale(X, weights)
+    mean, deviation = means_and_deviations(X, weights)
     if task == "classification":
         member = shares * (y == np.unique(y)[:, None])
         size = member.sum(axis=1)[:, None]

@@ -10,7 +10,7 @@ import numpy as np
 from fsjax.auto.rankers.ranking import LEFT_OUT
 from fsjax.tables.base import as_table
 from fsjax.tables.checks import is_constant
-from fsjax.tables.columns import Columns, densify, mean_and_scale, scaled_columns
+from fsjax.tables.columns import Columns, densify, means_and_deviations, scaled_columns
 from fsjax.tasks import TABLE
 
 #: At least this many rows and columns are kept, however small the effort.
@@ -53,7 +53,7 @@ def standardise(
     shift = np.zeros_like(lowest) if table.sparse else lowest / 2 + highest / 2
     reach = np.maximum(highest - shift, shift - lowest)
     reach = np.where(constant | (reach == 0), 1.0, reach)
-    mean, deviation = mean_and_scale(scaled_columns(rows, shift, reach), weights)
+    mean, deviation = means_and_deviations(scaled_columns(rows, shift, reach), weights)
     centre = shift + mean * reach
     scale = deviation * reach
     scale = np.where(constant | (scale == 0), np.inf, scale)
@@ -144,7 +144,7 @@ def standard_targets(y: np.ndarray, task: str, weights: np.ndarray | None = None
     Constant columns are left out, so that C is 0 for a target of one value.
     """
     columns = np.stack(targets(y, task, split=True), axis=-1).astype(np.float64)
-    mean, deviation = mean_and_scale(columns, weights)
+    mean, deviation = means_and_deviations(columns, weights)
     varies = deviation > 1e-12 * np.abs(columns).max(axis=0, initial=0.0)
     return (columns[:, varies] - mean[varies]) / deviation[varies]
 

@@ -119,7 +119,7 @@ def first_lambda(
     The result is meaningless where ``wanted`` (bool) is false.
     """
     skip, kernel = (
-        rows_to_groups(state.params[name], state.spec.groups) for name in ("skip", "kernel")
+        columns_to_groups(state.params[name], state.spec.groups) for name in ("skip", "kernel")
     )
     strength = automatic_start(skip, kernel, hierarchy, state.feature_mask, wanted)
     return strength / rate / START_DIVISOR
@@ -183,20 +183,20 @@ def automatic_start(
     return strength_of(jax.lax.while_loop(continues, halve, (highest, jnp.ones((), bool)))[0])
 
 
-def rows_to_groups(weights: Array, groups: Groups) -> Array:
+def columns_to_groups(weights: Array, groups: Groups) -> Array:
     """``(D, C)`` to ``(G, L C)``: the weights of the L columns of each group, side by side."""
     gathered = gather(weights, groups)
     return gathered.reshape(gathered.shape[0], -1)
 
 
-def groups_to_rows(weights: Array, groups: Groups, width: int) -> Array:
-    """The inverse of :func:`rows_to_groups`, for C = ``width``."""
+def groups_to_columns(weights: Array, groups: Groups, width: int) -> Array:
+    """The inverse of :func:`columns_to_groups`, for C = ``width``."""
     return scatter(weights.reshape(weights.shape[0], -1, width), groups)
 
 
 def skip_norms(params: PyTree, groups: Groups = None) -> Array:
     """``(D,)`` Euclidean norms of the skip weights of each feature, or ``(G,)`` of each group."""
-    return jnp.sqrt(jnp.sum(jnp.square(rows_to_groups(params["skip"], groups)), axis=1))
+    return jnp.sqrt(jnp.sum(jnp.square(columns_to_groups(params["skip"], groups)), axis=1))
 
 
 def count_selected(state: TrainState) -> Array:
@@ -205,4 +205,4 @@ def count_selected(state: TrainState) -> Array:
 
 
 def _selected(state: TrainState) -> Array:
-    return jnp.any(rows_to_groups(state.params["skip"], state.spec.groups) != 0, axis=1)
+    return jnp.any(columns_to_groups(state.params["skip"], state.spec.groups) != 0, axis=1)
