@@ -40,19 +40,29 @@ def step(name: str) -> dict[str, Any]:
     planned = fsjax.plan(
         method, data, num_features=K, batch_size=BATCH, valid_fraction=0.25, scaling="none"
     )
-    spec, on_device = planned.spec, jax.device_put(planned.prepared.arrays.train)
-    rows = as_batch(spec.task, on_device)
-    init = functools.partial(init_state, method, spec)
-    state = jax.eval_shape(init, np.uint32(0), rows, np.ones(COLUMNS, bool))
-    batch = jax.eval_shape(lambda rows: rows.take(np.arange(BATCH)), rows)
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    compiled = jax.jit(functools.partial(train_step, method)).lower(state, batch, key).compile()
-    cost = compiled.cost_analysis() or {}
+    state, _ = abstract_state(method, planned)
+    cost = analysis(method, planned, BATCH)
     weights = count_connections(state.params)
     values = {"weights": weights, "mflop": cost["flops"] / 1e6}
     if weights:
         values["per_weight"] = cost["flops"] / (weights * BATCH)
     return values | {"mib": cost["bytes accessed"] / 2**20}
+
+
+def abstract_state(method: fsjax.Method, planned: fsjax.Plan) -> tuple[Any, Any]:
+    """The shapes of the state of one seed and of the training rows of a plan."""
+    rows = as_batch(planned.spec.task, jax.device_put(planned.prepared.arrays.train))
+    init = functools.partial(init_state, method, planned.spec)
+    return jax.eval_shape(init, np.uint32(0), rows, np.ones(planned.spec.num_columns, bool)), rows
+
+
+def analysis(method: fsjax.Method, planned: fsjax.Plan, batch_size: int) -> dict[str, float]:
+    """Compiles one training step of one seed; returns XLA's ``flops`` and ``bytes accessed``."""
+    state, rows = abstract_state(method, planned)
+    batch = jax.eval_shape(lambda rows: rows.take(np.arange(batch_size)), rows)
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    compiled = jax.jit(functools.partial(train_step, method)).lower(state, batch, key).compile()
+    return compiled.cost_analysis() or {}
 
 
 def cases() -> dict[str, Case]:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -62,8 +62,10 @@ def wast(rows: int, columns: int, num_seeds: int) -> dict[str, Any]:
     return training_seconds(planned, num_seeds, "seed")
 
 
-def changes(rows: int, columns: int, density: float) -> dict[str, float]:
-    """CPU milliseconds of one topology change by every rule; of a sort and a step, to compare."""
+def changes(
+    rows: int, columns: int, density: float, clock: Literal["cpu", "wall"] = "cpu"
+) -> dict[str, float]:
+    """Milliseconds of one topology change by every rule; of a sort and a step, to compare."""
     keys = jax.random.split(jax.random.key(0), 6)
     mask = random_mask(keys[0], (rows, columns), round(density * rows * columns))
     weight = jnp.where(mask, jax.random.normal(keys[1], mask.shape), 0.0)
@@ -89,16 +91,18 @@ def changes(rows: int, columns: int, density: float) -> dict[str, float]:
         return 0.99 * weight, total + jnp.sort(jnp.abs(weight).ravel())[i]
 
     start = (weight, mask, layer.gradient)
-    by_rule = {name: looped(partial(change, rules), start) for name, rules in RULES.items()}
+    by_rule = {
+        name: looped(partial(change, rules), start, clock=clock) for name, rules in RULES.items()
+    }
     return {
-        **{f"{name} cpu_ms": milliseconds for name, milliseconds in by_rule.items()},
-        "one sort of the weights cpu_ms": looped(by_sorting, (weight, 0.0)),
-        "training step cpu_ms": training_step(rows, columns),
+        **{f"{name} {clock}_ms": milliseconds for name, milliseconds in by_rule.items()},
+        f"one sort of the weights {clock}_ms": looped(by_sorting, (weight, 0.0), clock=clock),
+        f"training step {clock}_ms": training_step(rows, columns, clock),
     }
 
 
-def training_step(columns: int, hidden: int) -> float:
-    """CPU milliseconds of a dense step of an autoencoder, batch 128, with momentum."""
+def training_step(columns: int, hidden: int, clock: Literal["cpu", "wall"] = "cpu") -> float:
+    """Milliseconds of a dense step of an autoencoder, batch 128, with momentum."""
     net, optimizer = Feedforward(columns, (hidden,), "sigmoid", "fan_in"), optax.sgd(0.1, 0.9)
     params = net.init(jax.random.key(0), jnp.zeros((1, columns)))
     x = jax.random.normal(jax.random.key(1), (128, columns))
@@ -109,7 +113,7 @@ def training_step(columns: int, hidden: int) -> float:
         updates, state = optimizer.update(grads, state)
         return optax.apply_updates(params, updates), state
 
-    return looped(step, (params, optimizer.init(params)))
+    return looped(step, (params, optimizer.init(params)), clock=clock)
 
 
 def forms(rows: int, columns: int, density: float) -> dict[str, float]:

@@ -6,13 +6,13 @@ import resource
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 
 import fsjax
-from fsjax.data import Split
+from fsjax.data import Dataset, Split
 
 
 class Case(NamedTuple):
@@ -28,7 +28,12 @@ def case(run: Callable[..., dict[str, Any]], *args: Any, devices: int = 0, **opt
 
 
 def random_plan(
-    method: fsjax.Method, rows: int, columns: int, classes: int = 0, **options: Any
+    method: fsjax.Method,
+    rows: int,
+    columns: int,
+    classes: int = 0,
+    image_shape: tuple[int, ...] | None = None,
+    **options: Any,
 ) -> fsjax.Plan:
     """Plans a training on all rows of a random table, unscaled.
 
@@ -37,13 +42,15 @@ def random_plan(
       rows: N.
       columns: D.
       classes: number of classes; 0 for a table without a target.
+      image_shape: of a row, if it is an image.
       options: of :func:`fsjax.plan`.
     """
     rng, none = np.random.default_rng(0), np.arange(0)
     X = rng.standard_normal((rows, columns), np.float32)
     y = rng.integers(0, classes, rows) if classes else None
     split = Split(np.arange(rows), none, none)
-    return fsjax.plan(method, (X, y), split=split, scaling="none", **options)
+    data = Dataset("random", X, y, image_shape=image_shape)
+    return fsjax.plan(method, data, split=split, scaling="none", **options)
 
 
 #: Number of measurements whose median is reported.
@@ -109,8 +116,13 @@ def descent(loss: Callable[[Any, jax.Array], jax.Array], rate: float) -> Callabl
     return step
 
 
-def looped(step: Callable[[Any, jax.Array], Any], start: Any, times: int = 20) -> float:
-    """CPU milliseconds of a step, measured in a loop of ``times`` steps on the device."""
+def looped(
+    step: Callable[[Any, jax.Array], Any],
+    start: Any,
+    times: int = 20,
+    clock: Literal["cpu", "wall"] = "cpu",
+) -> float:
+    """Milliseconds of a step, measured in a loop of ``times`` steps on the device."""
     run = jax.jit(lambda carry: jax.lax.fori_loop(0, times, lambda i, c: step(c, i), carry))
     jax.block_until_ready(run(start))
-    return timed(lambda: run(start), times)["cpu_ms"]
+    return timed(lambda: run(start), times)[f"{clock}_ms"]

@@ -36,8 +36,9 @@ def nerva_epoch(form: str) -> dict[str, float]:
 def _epoch(
     method: fsjax.Method, rows: int, columns: int, classes: int, batch_size: int, num_epochs: int
 ) -> dict[str, float]:
-    options = {"batch_size": batch_size, "num_epochs": num_epochs}
-    planned = random_plan(method, rows, columns, classes, **options)
+    planned = random_plan(
+        *(method, rows, columns, classes), batch_size=batch_size, num_epochs=num_epochs
+    )
     return training_seconds(planned, num_epochs, "epoch")
 
 

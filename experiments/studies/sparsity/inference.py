@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -71,15 +72,25 @@ def main() -> None:
 
 
 def measure(
-    model: nn.Module, shape: tuple[int, ...], density: float, batch: int, seconds: float
+    model: nn.Module,
+    shape: tuple[int, ...],
+    density: float | None,
+    batch: int,
+    seconds: float,
+    **options: Any,
 ) -> dict[str, float | int | str]:
-    """One row of the table: the shortest times of many alternating calls."""
+    """One row of the table: the shortest times of many alternating calls.
+
+    ``density`` and ``options`` are those of :func:`fsjax.sparsity.magnitude`, by which the network
+    is pruned.
+    """
     inputs = jax.random.normal(jax.random.key(1), (batch, *shape))
     params = model.init(jax.random.key(0), inputs)
-    recipe = sparsity.magnitude(density, schedule=sparsity.one_shot(1))
+    recipe = sparsity.magnitude(density, schedule=sparsity.one_shot(1), **options)
     tx = sparsity.sparse(optax.sgd(0.0), recipe, jax.random.key(2))
     _, state = jax.jit(tx.update)(jax.tree.map(jnp.zeros_like, params), tx.init(params), params)
     masks = sparsity.masks_of(state)
+    pruned = [mask for mask in map(np.asarray, jax.tree.leaves(masks)) if not mask.all()]
     fast = sparsity.compress(model.apply, params, masks, inputs)
 
     def masked(params: PyTree, rows: jax.Array) -> jax.Array | tuple:
@@ -93,7 +104,7 @@ def measure(
     }
     times = milliseconds(calls, seconds)
     return {
-        "density": density,
+        "density": round(sum(map(np.sum, pruned)) / sum(map(np.size, pruned)), 4),
         "batch": batch,
         **{label: round(value, 4) for label, value in times.items()},
         "times_faster": round(times["dense_ms"] / times["compressed_ms"], 2),

@@ -1,0 +1,1 @@
+"""The pieces of ``python -m experiments.accelerator``."""
