@@ -1,9 +1,12 @@
-"""The k smallest or largest entries of an array: exact, without sorting, with a traced k.
+"""The k smallest or largest entries of an array: exact, with a traced k.
 
-Floats are ordered like their bit patterns, so bisection on the bits finds the k-th smallest value:
-each halving is one fused compare-and-count over the array. The search stops as soon as exactly k
-entries lie below the threshold. Only if values tie at the threshold, a second bisection, on the
-position, chooses those with the lowest index.
+On CPUs nothing is sorted. Floats are ordered like their bit patterns, so bisection on the bits
+finds the k-th smallest value: each halving is one fused compare-and-count over the array. The
+search stops as soon as exactly k entries lie below the threshold. Only if values tie at the
+threshold, a second bisection, on the position, chooses those with the lowest index.
+
+On accelerators a loop costs more than a sort (``BENCHMARKS.md``): the threshold is read from the
+sorted bits, and ties are counted by a running sum.
 """
 
 from __future__ import annotations
@@ -108,8 +111,7 @@ def preferred(choice: Array, k: Array | int, among: Array) -> Array:
         too_few = number < k
         partly = _in_rows(among & (chosen ^ too_few), False)
         wanted = jnp.where(too_few, k - number, k)
-        last = _last_position(partly, wanted, _count(partly) > wanted)
-        first = _from_rows(partly & (_positions(partly.shape) <= last), chosen.shape)
+        first = _from_rows(_first_true(partly, wanted, _count(partly) > wanted), chosen.shape)
         return ((chosen & too_few) | first) & (k > 0)
 
     return jax.lax.cond(number == k, lambda: chosen, repaired)
@@ -187,8 +189,20 @@ def _first_by_bits(bits: Array, k: Array | int, among: Array | None) -> Array:
     bits = jnp.minimum(bits, _LAST - 1)
     if among is not None:
         bits = jnp.where(among, bits, _LAST)
-    bits = _in_rows(bits)
     k = jnp.clip(jnp.asarray(k, jnp.int32), 0, candidates)
+    search = _by_bisection if jax.default_backend() == "cpu" else _by_sorting
+    return _from_rows(search(_in_rows(bits), k, candidates) & (k > 0), shape)
+
+
+def _by_sorting(bits: Array, k: Array, candidates: Array) -> Array:
+    """Marks the first k of the bits, from 1, in the order of values and then of positions."""
+    threshold = jnp.sort(bits.ravel())[jnp.maximum(k - 1, 0)]
+    below = bits < threshold
+    return below | _first_by_running_sum(bits == threshold, k - _count(below))
+
+
+def _by_bisection(bits: Array, k: Array, candidates: Array) -> Array:
+    """As :func:`_by_sorting`; padding is larger than any of the ``candidates``."""
 
     # Invariant: fewer than k entries are <= low, at least k are <= high.
     def bisect(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -213,26 +227,29 @@ def _first_by_bits(bits: Array, k: Array | int, among: Array | None) -> Array:
     def without_surplus() -> Array:
         # Of the entries at the threshold, those with the highest positions are too many.
         ties = bits == threshold
-        last = _last_position(ties, _count(ties) - surplus, surplus > 0)
-        return (bits < threshold) | (ties & (_positions(bits.shape) <= last))
+        return (bits < threshold) | _first_true(ties, _count(ties) - surplus, surplus > 0)
 
-    chosen = jax.lax.cond(surplus > 0, without_surplus, lambda: bits <= threshold)
-    return _from_rows(chosen & (k > 0), shape)
+    return jax.lax.cond(surplus > 0, without_surplus, lambda: bits <= threshold)
 
 
-def _positions(shape: tuple[int, ...]) -> Array:
-    return jnp.arange(math.prod(shape), dtype=jnp.int32).reshape(shape)
-
-
-def _last_position(ties: Array, wanted: Array, needed: Array) -> Array:
-    """The lowest position up to which there are ``wanted`` ties; the last one if not ``needed``."""
-    end = jnp.int32(ties.size - 1)
+def _first_true(mask: Array, wanted: Array, needed: Array) -> Array:
+    """Keeps the first ``wanted`` true entries of a mask; all if not ``needed``."""
+    if jax.default_backend() != "cpu":
+        return mask & (~needed | _first_by_running_sum(mask, wanted))
+    positions = jnp.arange(mask.size, dtype=jnp.int32).reshape(mask.shape)
+    end = jnp.int32(mask.size - 1)
 
     def bisect(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = _middle(low, high)
-        enough = _count(ties & (_positions(ties.shape) <= middle)) >= wanted
+        enough = _count(mask & (positions <= middle)) >= wanted
         return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
 
     low = jnp.where(needed, jnp.int32(-1), end - 1)
-    return jax.lax.while_loop(lambda b: b[1] - 1 > b[0], bisect, (low, end))[1]
+    last = jax.lax.while_loop(lambda b: b[1] - 1 > b[0], bisect, (low, end))[1]
+    return mask & (positions <= last)
+
+
+def _first_by_running_sum(mask: Array, wanted: Array) -> Array:
+    numbers = jnp.cumsum(mask.ravel(), dtype=jnp.int32).reshape(mask.shape)
+    return mask & (numbers <= wanted)
