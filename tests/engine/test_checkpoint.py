@@ -147,15 +147,11 @@ def test_damage_leads_to_an_older_one_or_to_the_beginning(what, tmp_path) -> Non
 
 
 def test_checkpoints_of_other_versions_are_refused(tmp_path, monkeypatch) -> None:
-    folder = tmp_path / "earlier"
-    (folder / "epoch_000004").mkdir(parents=True)
-    with pytest.raises(ConfigError, match="epoch_000004 is .* earlier version .*; finish the run"):
-        saved(folder).restore(STATE, ["loss"])
     with monkeypatch.context() as patch:
         patch.setattr("fsjax.storage.npz.VERSION", 9)
-        saved(tmp_path / "later", 2, 4)
-    with pytest.raises(DataError, match="epoch_000004.npz has version 9 .*install a newer"):
-        saved(tmp_path / "later").restore(STATE, ["loss"])
+        saved(tmp_path, 2, 4)
+    with pytest.raises(DataError, match="epoch_000004.npz has version 9 .*: use that fsjax"):
+        saved(tmp_path).restore(STATE, ["loss"])
 
 
 def test_types_without_a_name_in_files_come_back(tmp_path) -> None:
