@@ -28,12 +28,10 @@ class Missing:
     Attributes:
       argument: the name of the argument.
       text: :func:`text_of` of the function.
-      sha256: :func:`fsjax.engine.fingerprint.digest` of the function.
     """
 
     argument: str
     text: str
-    sha256: str
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raises ConfigError: a loaded result predicts and selects, but cannot be trained."""

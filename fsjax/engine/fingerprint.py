@@ -22,7 +22,7 @@ from fsjax.environment.jax_settings import setting
 from fsjax.method import Method
 from fsjax.registry import is_as_built
 from fsjax.tasks import Task
-from fsjax.user_functions import Missing, is_function, text_of
+from fsjax.user_functions import is_function, text_of
 from fsjax.version import __version__
 
 
@@ -50,8 +50,6 @@ def _built(build: Callable[..., Any], settings: tuple[tuple[str, Any], ...]) -> 
 
 def digest(value: Any) -> str:
     """SHA-256 of a value, or of a function's code and the values it refers to, in any process."""
-    if isinstance(value, Missing):
-        return value.sha256
     return hashlib.sha256(_Substance().of(value).encode()).hexdigest()
 
 

@@ -139,7 +139,7 @@ def _sha256(arrays: Mapping[str, np.ndarray]) -> str:
         values = np.asarray(arrays[name])
         checksum.update(f"{name} {values.shape} {values.itemsize} ".encode())
         # Bytes, because not every type supports the buffer protocol.
-        checksum.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+        checksum.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
     return checksum.hexdigest()
 
 

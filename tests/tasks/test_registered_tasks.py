@@ -163,11 +163,11 @@ def test_no_file_imports_the_module_of_a_task(my_tasks: ModuleType, tmp_path: Pa
     result = fsjax.fit(neural_network(hidden=(4,)), table(100), task=task, **short)
     header, arrays = fsjax.storage.results.pack(result)
     (tmp_path / "hostile.py").write_text("raise SystemExit")
-    for name in ("hostile:f", "hostile:f(1)", "quantile(0.9)", "quantile(2.0)", "quantile(["):
+    for name in ("hostile:f", "hostile:f(1)"):
         changed = header | {"task": name, "spec": header["spec"] | {"task": name}}
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(tmp_path)
-            with pytest.raises(DataError, match="the spec's task"):
+            with pytest.raises(DataError, match="the task 'hostile.* is not registered here"):
                 fsjax.storage.results.unpack(changed, arrays)
 
 
