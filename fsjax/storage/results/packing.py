@@ -90,7 +90,7 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "kind": RESULT,
         "method": described,
         # The code of a task comes from the package that reads the file.
-        "spec": {name: _stored(value) for name, value in spec if name != "task_code"},
+        "spec": {name: _stored(value) for name, value in spec if name != "registered_task"},
         **{name: getattr(result, name) for name in _PLAIN},
         "metrics": list(result.metrics),
         "history": list(result.history),

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from fsjax.arguments import Kind
-from fsjax.engine.fingerprint import fingerprint_of_task
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
 from fsjax.errors import DataError
 from fsjax.method import Method, Spec, TrainState
@@ -117,7 +116,8 @@ def _rebuilt(
             k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()
         }
         values["loss"] = _restored("loss", fields["loss"])
-        spec = Spec(**values, task_code=fingerprint_of_task(get_task(task)))
+        entry = get_task(task)
+        spec = Spec(**values, registered_task=entry if entry.source else None)
         template = state_template(method, spec, len(header["seeds"]))
         return method, spec, from_paths(template, arrays, STATES)
     except Exception as error:
