@@ -19,6 +19,7 @@ import pytest
 from engine_helpers import killed_after_a_checkpoint, linear_method
 
 import fsjax
+from fsjax.engine.fingerprint import fingerprint
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method
 from fsjax.storage.checkpoints import Checkpoints
@@ -75,6 +76,16 @@ def test_what_has_no_name_in_another_process_is_not_saved(what: str, data, tmp_p
     with pytest.warns(UserWarning, match=f"starts anew, because another .* {part}.* by name; def"):
         planned = fsjax.plan(method, data, num_epochs=1, checkpoint_dir=tmp_path, **options)
     assert planned.checkpoint_dir is None
+
+
+def test_a_fingerprint_is_the_same_in_any_process() -> None:
+    text = fingerprint(DENSE(optimizer=adam))
+    assert (
+        text.startswith("fsjax.methods.sparse:dense (")
+        and f"('optimizer', '{__name__}.adam')" in text
+    )
+    assert "0x" not in text + fingerprint(linear_method())
+    assert fingerprint(DENSE(l2=0.1)) != fingerprint(DENSE(l2=0.2))
 
 
 @pytest.mark.slow
