@@ -77,8 +77,8 @@ class Spec(NamedTuple):
       early_stopping: a seed is done after this many epochs without improvement; ``None`` for
         never.
       loss: replaces the loss of the task, unless ``None``; methods call :meth:`loss_of`.
-      task_code: a digest of the functions of a registered task, so that programs and checkpoints
-        of another task with the same name are not reused; empty for built-in tasks.
+      registered_task: the task itself if it is registered, so that programs of another task with
+        the same name are not reused; ``None`` for built-in tasks.
     """
 
     num_columns: int
@@ -96,7 +96,7 @@ class Spec(NamedTuple):
     groups: tuple[int, ...] | None = None
     early_stopping: int | None = None
     loss: Loss | None = None
-    task_code: str = ""
+    registered_task: tasks.Task | None = None
 
     def loss_of(self, outputs: Array, y: Array, weight: Array) -> Array:
         """The loss of a batch: :attr:`loss` if the run has one, otherwise the loss of the task.

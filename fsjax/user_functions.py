@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -28,12 +29,10 @@ class Missing:
     Attributes:
       argument: the name of the argument.
       text: :func:`text_of` of the function.
-      sha256: :func:`fsjax.engine.fingerprint.digest` of the function.
     """
 
     argument: str
     text: str
-    sha256: str
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raises ConfigError: a loaded result predicts and selects, but cannot be trained."""
@@ -70,6 +69,18 @@ def text_of(value: Any) -> str:
         return text_of(value.func)
     named = value if hasattr(value, "__qualname__") else type(value)
     return f"{named.__module__}.{named.__qualname__}"
+
+
+def is_importable(function: Any) -> bool:
+    """Whether another process finds a function, or a decorated one, by its module and name.
+
+    It does not find functions of a notebook or ``__main__``, lambdas, and functions in functions.
+    """
+    module = getattr(function, "__module__", None)
+    found = None if module == "__main__" else sys.modules.get(module or "")
+    for name in getattr(function, "__qualname__", "").split("."):
+        found = getattr(found, name, None)
+    return found is not None and function in (found, getattr(found, "__wrapped__", None))
 
 
 def check_hashable(name: str, value: Any) -> None:

@@ -16,13 +16,12 @@ from tools.fuzz import calls, data_files, mistakes, outcomes, saved_files, worke
 from tools.fuzz.damage import damaged
 
 
-@slow_ids("attempt-numbers0", "damaged_attempt-numbers1", "lying_attempt-numbers2")
+@slow_ids("attempt-numbers0", "damaged_attempt-numbers1")
 @pytest.mark.parametrize(
     ("attempt", "numbers"),
     [
         (data_files.attempt, range(0, 65, 2)),
         (saved_files.damaged_attempt, range(0, 60, 3)),
-        (saved_files.lying_attempt, range(80)),
         (calls.attempt, range(60)),
         (mistakes.attempt, range(0, 66, 3)),
     ],

@@ -16,9 +16,6 @@ from fsjax.storage.identity import Identity
 
 NAME = "checksums.json"
 
-#: The name in earlier versions of fsjax, whose folders can still be read.
-_EARLIER_NAME = "manifest.json"
-
 
 def write_checksums(workdir: Path, identity: Identity, names: Iterable[str]) -> None:
     """Records the identity of a finished run and the checksums of those files that exist.
@@ -29,7 +26,6 @@ def write_checksums(workdir: Path, identity: Identity, names: Iterable[str]) -> 
     paths = [workdir / name for name in sorted(names) if (workdir / name).is_file()]
     files = {path.name: {"sha256": [_sha256(path)]} for path in paths}
     _write(workdir / NAME, {"identity": identity.to_json(), "files": files})
-    (workdir / _EARLIER_NAME).unlink(missing_ok=True)
 
 
 def record_text(path: Path, text: str) -> None:
@@ -49,13 +45,12 @@ def record_text(path: Path, text: str) -> None:
 
 def remove_checksums(workdir: Path) -> None:
     """Removes the recorded checksums, if there are any."""
-    for name in (NAME, _EARLIER_NAME):
-        (workdir / name).unlink(missing_ok=True)
+    (workdir / NAME).unlink(missing_ok=True)
 
 
 def identity_of(workdir: Path) -> Identity | None:
     """The identity of the finished run; ``None`` if there is none or the record is damaged."""
-    record = _read(_path(workdir)) or {}
+    record = _read(workdir / NAME) or {}
     return Identity.from_json(record["identity"]) if "identity" in record else None
 
 
@@ -64,18 +59,13 @@ def damaged(workdir: Path) -> list[str]:
 
     Empty without a record.
     """
-    path = _path(workdir)
+    path = workdir / NAME
     if not path.exists():
         return []
     if (record := _read(path)) is None:
         return [path.name]
     files = record["files"].items()
     return [name for name, entry in files if not _is_undamaged(workdir / name, entry["sha256"])]
-
-
-def _path(workdir: Path) -> Path:
-    path, earlier = workdir / NAME, workdir / _EARLIER_NAME
-    return earlier if earlier.exists() and not path.exists() else path
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike
 from fsjax.datasets.from_arrays import as_dataset
 from fsjax.engine.compilation import check_platform
 from fsjax.engine.control import Control
-from fsjax.engine.fingerprint import fingerprint_of_task
+from fsjax.engine.fingerprint import unidentified
 from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
 from fsjax.engine.method_checks import check_fields, check_functions
 from fsjax.engine.options import DataOptions, RunOptions, TrainOptions
@@ -68,11 +69,14 @@ def check_run(
     prepared = prepare(dataset, task, seeds, data_options)
     structure, hyper = structure_of(method)
     _check_early_stopping(train_options.early_stopping, prepared)
-    saves = run_options.checkpoint_dir is not None
-    control = Control(
-        run_options.callback, run_options.max_time, run_options.keep_partial, saves=saves
-    )
     spec = spec_of(dataset, prepared, task, best_by, groups, train_options)
+    folder = _checkpoint_folder(run_options.checkpoint_dir, method, spec)
+    control = Control(
+        run_options.callback,
+        run_options.max_time,
+        run_options.keep_partial,
+        saves=folder is not None,
+    )
     batch_devices = check_batch_devices(run_options.batch_devices, spec.batch_size)
     if dataset.table.batches_only:
         size = batch_size_of(train_options, task, prepared.num_rows)
@@ -85,7 +89,6 @@ def check_run(
     with paused():
         check_functions(method, spec, prepared, dataset.table.on_disk)
     check_phases(method, spec)
-    folder = run_options.checkpoint_dir
     return Plan(
         method=method,
         structure=structure,
@@ -98,11 +101,24 @@ def check_run(
         axis=_seed_axis(run_options.seed_axis, dataset, len(seeds), batch_devices),
         batch_devices=batch_devices,
         progress=run_options.progress,
-        checkpoint_dir=None if folder is None else Path(folder),
+        checkpoint_dir=folder,
         checkpoint_every=check_whole("checkpoint_every", run_options.checkpoint_every),
         control=control,
         start=_start(run_options.start, structure, spec, seeds),
     )
+
+
+def _checkpoint_folder(folder: str | Path | None, method: Method, spec: Spec) -> Path | None:
+    """The folder of checkpoints; ``None``, with a warning, for a run that could not resume."""
+    parts = [] if folder is None else unidentified(method, spec)
+    if parts:
+        warnings.warn(
+            f"the run writes no checkpoints to {folder} and always starts anew, because another "
+            f"process could not find {' and '.join(parts)} by name; define functions, and the "
+            "registered functions that return methods and tasks, at the top level of a module",
+            stacklevel=4,
+        )
+    return None if folder is None or parts else Path(folder)
 
 
 def _groups(method: Method, options: DataOptions, dataset: Dataset) -> tuple[int, ...] | None:
@@ -319,7 +335,7 @@ def spec_of(
         groups=groups,
         early_stopping=options.early_stopping,
         loss=check_loss(options.loss),
-        task_code=fingerprint_of_task(entry),
+        registered_task=entry if entry.source else None,
         **_batches(rows, batch_size, options.min_steps_per_epoch, options.drop_last),
     )
 

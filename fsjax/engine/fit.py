@@ -111,7 +111,9 @@ def plan(
         of the whole batch, up to floating-point reassociation.
       progress: whether to show a progress bar.
       checkpoint_dir: folder for checkpoints; a run that finds its own checkpoints there resumes,
-        and its result is bitwise equal to that of an uninterrupted run. ``None`` saves none.
+        and its result is bitwise equal to that of an uninterrupted run. A run with a lambda, a
+        local function or a function of a notebook is not saved, with a warning. ``None`` saves
+        none.
       checkpoint_every: epochs between checkpoints.
       early_stopping: a seed ends after this many epochs without a lower validation loss (or a
         better value of ``best_by``); ``None`` trains all epochs.

@@ -15,7 +15,7 @@ import numpy as np
 
 from fsjax.distributed.exchange import is_lead, process_count
 from fsjax.distributed.same import check_same, code
-from fsjax.engine.fingerprint import described, described_settings, fingerprint, versions
+from fsjax.engine.fingerprint import described, fingerprint, fingerprint_of_task, versions
 from fsjax.engine.phases import warn_of_unreached
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
 from fsjax.engine.run import Run
@@ -203,16 +203,15 @@ class Plan(Run):
 
     def _identity(self, rows: np.ndarray, hyper: Mapping[str, Sequence[float]] = {}) -> Identity:
         """The identity of a run; a checkpoint of a run with another identity is not resumed."""
-        settings = {name: repr(value) for name, value in described_settings(self.method).items()}
         spec = self.spec._asdict()
-        code = {"code": fingerprint(self.method), "task_code": spec.pop("task_code")}
+        del spec["registered_task"]
         start = None if self.start is None else _crc32(self.start)
         return Identity(
             settings={
                 **spec,
                 "loss": described(self.spec.loss),
                 "method": self.method.name,
-                **{f"method.{name}": value for name, value in settings.items()},
+                **{f"method.{n}": repr(described(v)) for n, v in self.method.about.settings},
                 "hyper": dict(hyper),
                 "seeds": [self.seeds[row] for row in rows],
             },
@@ -221,7 +220,10 @@ class Plan(Run):
                 "data_crc32": self._data_crc32,
                 "start_crc32": start,
             },
-            code=code,
+            code={
+                "code": fingerprint(self.method),
+                "task_code": fingerprint_of_task(self.spec.task),
+            },
             versions=versions(self.axis),
         )
 

@@ -7,6 +7,7 @@ raise any exception on a damaged file; the caller turns that into a message.
 import gzip
 import io
 import pickle
+import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from fsjax.errors import DataError
 from fsjax.extras import require
 from fsjax.readers.matlab import read_arrays
 from fsjax.readers.unlzw import unlzw
-from fsjax.storage.npz import NamedArrays
+from fsjax.storage.npz import open_arrays
 from fsjax.tables.checks import is_constant
 from fsjax.tables.sparse import as_csr, canonical, dense
 
@@ -116,7 +117,10 @@ def read_npz(
     """
     if files[0].startswith(np.lib.format.MAGIC_PREFIX):
         raise DataError("it holds a single array; save with np.savez(path, X=..., y=...)")
-    archive = NamedArrays(files[0], max_bytes)
+    archive = open_arrays(io.BytesIO(files[0]), "unpacked, it", max_bytes)
+    # NumPy does not notice all damage: the header of an array may give too small a shape.
+    if wrong := zipfile.ZipFile(io.BytesIO(files[0])).testzip():
+        raise DataError(f"the checksum of {wrong!r} is wrong; copy, download or save it again")
     if {"format", "shape", "data"} <= set(archive):
         return _saved_sparse(archive, target, max_bytes)
     if {"x_train", "x_test"} <= set(archive):

@@ -1,6 +1,6 @@
 """Checkpoints of a run: files with the states of all seeds and the history so far.
 
-Files are written atomically and read with the checksums of their arrays; if the newest is damaged,
+Files are written atomically and have a checksum; if the newest is damaged,
 the run resumes from the one before it. On several processes, process 0 writes and reads them for
 all, and only it needs access to the folder. The states are those of all processes, without padding,
 so that a run can resume on any number of processes.
@@ -77,8 +77,8 @@ class Checkpoints:
           Number of epochs done, states and history ``(S, epochs)``; ``None`` without a checkpoint.
 
         Raises:
-          ConfigError: if the folder belongs to another run, or to an earlier version of fsjax.
-          DataError: for a checkpoint of a later version.
+          ConfigError: if the folder belongs to another run.
+          DataError: for a checkpoint of another version.
         """
         restored = self._newest(states, history_names) if is_lead() else None
         if process_count() == 1:
@@ -90,12 +90,6 @@ class Checkpoints:
             return _restored(int(file["epoch"]), states, dict(file), history_names)
 
     def _newest(self, states: Any, history_names: Sequence[str]) -> Restored | None:
-        for path in self.folder.glob("epoch_*"):
-            if path.is_dir():
-                raise ConfigError(
-                    f"{path} is a checkpoint of an earlier version of fsjax; finish the run with "
-                    f"that version, or remove {self.folder} to start again"
-                )
         epochs = self._epochs()
         while epochs:
             epoch = epochs.pop()
@@ -122,7 +116,7 @@ class Checkpoints:
     def _read(self, epoch: int, states: Any, history_names: Sequence[str]) -> Restored:
         path = self._path(epoch)
         # Arrays are not compressed, and so not larger than the file.
-        header, stored = npz.read(path, max_bytes=max(path.stat().st_size, 1))
+        header, arrays = npz.read(path, max_bytes=max(path.stat().st_size, 1))
         if header.get("kind") != CHECKPOINT or header.get("epoch") != epoch:
             raise DataError(f"it is a {header.get('kind')} of epoch {header.get('epoch')}")
         earlier = Identity.from_json(header.get("identity"))
@@ -131,7 +125,6 @@ class Checkpoints:
                 f"{self.folder} holds the checkpoints of another run ({changes}); choose another "
                 "folder or remove it"
             )
-        arrays = dict(stored)
         if changes := self.identity.changes(earlier, ["versions"]):
             warnings.warn(
                 f"{path} is resumed with other versions or devices ({changes}), so the "

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -17,6 +19,7 @@ from fsjax.data import Split
 from fsjax.engine.check_run import to_dataset
 from fsjax.engine.options import DataOptions
 from fsjax.engine.prepare import Prepared, prepare
+from fsjax.engine.result import FitResult
 from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, create_state
 from fsjax.storage.checkpoints import Checkpoints
 
@@ -71,6 +74,14 @@ def linear_method(slope: float = 1.0, **changes: Any) -> Method:
         predict=predict,
     )
     return method._replace(**changes)
+
+
+def fit_saving(
+    method: Method, data: Any, folder: Path, checkpoint_every: int = 20, **options: Any
+) -> FitResult:
+    """Fits a method made by hand with checkpoints, which a user's run of it would not write."""
+    planned = fsjax.plan(method, data, checkpoint_every=checkpoint_every, **options)
+    return dataclasses.replace(planned, checkpoint_dir=folder).fit()[0]
 
 
 def prepared_by(data: Any, split: str | Split = "random", **changes: Any) -> Prepared:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import re
 import warnings
@@ -13,11 +14,14 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from engine_helpers import killed_after_a_checkpoint, linear_method
 
 import fsjax
+from fsjax.engine.fingerprint import fingerprint
 from fsjax.errors import ConfigError, DataError
+from fsjax.method import Method
 from fsjax.storage.checkpoints import Checkpoints
 from fsjax.storage.identity import Identity
 
@@ -40,17 +44,61 @@ def test_checkpoints_of_another_run_are_refused(data, tmp_path) -> None:
     assert again.cost["trained_epochs"] == 0
 
 
+def doubled(outputs: jax.Array, y: jax.Array, weight: jax.Array) -> jax.Array:
+    return 2.0 * fsjax.tasks.loss("classification", outputs, y, weight)
+
+
+def adam(spec: Any) -> optax.GradientTransformation:
+    return optax.adam(0.1)
+
+
+def local(*rows: jax.Array) -> jax.Array:
+    return doubled(*rows)
+
+
+local.__module__ = "__main__"  # as in a notebook
+
+DENSE = functools.partial(fsjax.methods.dense, hidden=(4,))
+UNSAVED: dict[str, tuple[Method, dict[str, Any], str]] = {
+    "a lambda": (DENSE(), {"loss": lambda *rows: doubled(*rows)}, r"loss=.*\.<lambda>"),
+    "a partial": (DENSE(), {"loss": functools.partial(doubled)}, "loss=.*doubled"),
+    "a notebook": (DENSE(), {"loss": local}, "loss=__main__.local"),
+    "optax": (DENSE(optimizer=optax.adam(0.1)), {}, "optimizer=optax"),
+    "a schedule": (DENSE(learning_rate=optax.linear_schedule(0.1, 0, 9)), {}, "learning_rate=op"),
+    "by hand": (linear_method(), {}, "the method linear"),
+    "changed": (DENSE()._replace(keep="last"), {}, "the method dense"),
+}
+
+
+@pytest.mark.parametrize("what", UNSAVED)
+def test_what_has_no_name_in_another_process_is_not_saved(what: str, data, tmp_path) -> None:
+    method, options, part = UNSAVED[what]
+    with pytest.warns(UserWarning, match=f"starts anew, because another .* {part}.* by name; def"):
+        planned = fsjax.plan(method, data, num_epochs=1, checkpoint_dir=tmp_path, **options)
+    assert planned.checkpoint_dir is None
+
+
+def test_a_fingerprint_is_the_same_in_any_process() -> None:
+    text = fingerprint(DENSE(optimizer=adam))
+    assert (
+        text.startswith("fsjax.methods.sparse:dense (")
+        and f"('optimizer', '{__name__}.adam')" in text
+    )
+    assert "0x" not in text + fingerprint(linear_method())
+    assert fingerprint(DENSE(l2=0.1)) != fingerprint(DENSE(l2=0.2))
+
+
 @pytest.mark.slow
-def test_a_method_made_by_hand_does_not_go_on_from_another_one(data, tmp_path) -> None:
-    # Another method with the same name, no settings, and states of the same shapes.
-    options = dict(num_epochs=3, batch_size=16, checkpoint_dir=tmp_path)
-    first = fsjax.fit(linear_method(1.0), data, **options)
-    for other in (linear_method(2.0), linear_method(1.0, keep="accuracy")):
-        with pytest.raises(ConfigError, match="checkpoints of another run .*code"):
-            fsjax.fit(other, data, best_by="loss", **options)
-    again = fsjax.fit(linear_method(1.0), data, **options)
+def test_functions_of_a_module_resume_by_their_name(data, tmp_path) -> None:
+    options = dict(num_features=3, num_epochs=2, batch_size=16, checkpoint_dir=tmp_path)
+    first = fsjax.fit(DENSE(optimizer=adam), data, loss=doubled, **options)
+    again = fsjax.fit(DENSE(optimizer=adam), data, loss=doubled, **options)
     assert again.cost["trained_epochs"] == 0
     chex.assert_trees_all_equal(again.states, first.states)
+    with pytest.raises(ConfigError, match="another run .*loss was '.*doubled', is None"):
+        fsjax.fit(DENSE(optimizer=adam), data, **options)
+    with pytest.raises(ConfigError, match="another run .*method.optimizer was .*adam.*, is"):
+        fsjax.fit(DENSE(), data, loss=doubled, **options)
 
 
 @pytest.mark.slow
@@ -147,15 +195,11 @@ def test_damage_leads_to_an_older_one_or_to_the_beginning(what, tmp_path) -> Non
 
 
 def test_checkpoints_of_other_versions_are_refused(tmp_path, monkeypatch) -> None:
-    folder = tmp_path / "earlier"
-    (folder / "epoch_000004").mkdir(parents=True)
-    with pytest.raises(ConfigError, match="epoch_000004 is .* earlier version .*; finish the run"):
-        saved(folder).restore(STATE, ["loss"])
     with monkeypatch.context() as patch:
         patch.setattr("fsjax.storage.npz.VERSION", 9)
-        saved(tmp_path / "later", 2, 4)
-    with pytest.raises(DataError, match="epoch_000004.npz has version 9 .*install a newer"):
-        saved(tmp_path / "later").restore(STATE, ["loss"])
+        saved(tmp_path, 2, 4)
+    with pytest.raises(DataError, match="epoch_000004.npz has version 9 .*: use that fsjax"):
+        saved(tmp_path).restore(STATE, ["loss"])
 
 
 def test_types_without_a_name_in_files_come_back(tmp_path) -> None:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from engine_helpers import STATIC, counting_method, killed_after_a_checkpoint
+from engine_helpers import STATIC, counting_method, fit_saving, killed_after_a_checkpoint
 from marks import slow_ids
 
 import fsjax
@@ -146,10 +146,10 @@ def test_a_seed_ends_when_it_is_done(axis: str, data, tmp_path) -> None:
             )
             chex.assert_trees_all_close(one, other, rtol=1e-5, atol=1e-7)
     if axis == "map":
-        again = dict(checkpoint_dir=tmp_path, checkpoint_every=2)
-        saved = fsjax.fit(ends_at(3), data, num_epochs=9, **again, **options)
+        again = dict(num_epochs=9, checkpoint_every=2, **options)
+        saved = fit_saving(ends_at(3), data, tmp_path, **again)
         chex.assert_trees_all_equal(saved.states, short.states)
-        read = fsjax.fit(ends_at(3), data, num_epochs=9, **again, **options)
+        read = fit_saving(ends_at(3), data, tmp_path, **again)
         chex.assert_trees_all_equal(read.states, short.states)
         assert read.cost["trained_epochs"] == 0
 
@@ -203,8 +203,8 @@ def test_a_run_goes_on_from_its_checkpoint_it_left(data, tmp_path, monkeypatch) 
     options = dict(seeds=(0, 1), num_epochs=4, batch_size=16, checkpoint_every=1)
     whole = fsjax.fit(method, data, **options)
     with killed_after_a_checkpoint(monkeypatch):
-        fsjax.fit(method, data, checkpoint_dir=tmp_path, **options)
-    resumed = fsjax.fit(method, data, checkpoint_dir=tmp_path, **options)
+        fit_saving(method, data, tmp_path, **options)
+    resumed = fit_saving(method, data, tmp_path, **options)
     assert resumed.cost["trained_epochs"] == 3
     chex.assert_trees_all_equal(resumed.states, whole.states)
     assert resumed.states.log["epochs"].tolist() == [4, 4]

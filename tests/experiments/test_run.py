@@ -131,20 +131,6 @@ def test_a_finished_run_without_checksums_is_read(finished: Path, tmp_path: Path
     assert (folder / "metrics.csv").exists() and (folder / checksums.NAME).exists()
 
 
-def test_checksums_of_earlier_versions_are_read(finished: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(finished, tmp_path / "copy")
-    record = json.loads((folder / checksums.NAME).read_text())
-    del record["seal"]
-    files = record["files"].items()
-    record["files"] = {name: {"sha256": entry["sha256"][0]} for name, entry in files}
-    (folder / checksums.NAME).unlink()
-    checksums._write(folder / "manifest.json", record)
-    assert checksums.damaged(folder) == []
-    assert checksums.identity_of(folder) == checksums.identity_of(finished)
-    (folder / "metrics.csv").write_text("seed")
-    assert checksums.damaged(folder) == ["metrics.csv"]
-
-
 @pytest.mark.parametrize("how", ["cut", "emptied", "removed", "flipped", "replaced"])
 def test_any_damage_of_a_finished_run_is_noticed(finished: Path, how: str) -> None:
     names = json.loads((finished / checksums.NAME).read_text())["files"]

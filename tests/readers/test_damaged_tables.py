@@ -303,19 +303,3 @@ def test_an_archive_of_zeros_is_not_unpacked(
     form = FileForm("file", lambda contents: contents, (("a.bin",),), folders=(path.name,))
     with pytest.raises(DataError, match=r"its files would take .* 512.0 KiB \(half of the free"):
         find_file("a", [form], [tmp_path], "its source")
-
-
-@pytest.mark.parametrize("name", [b"", b"spl\0t.npy", b"splat.npy"])
-def test_an_array_that_the_table_of_contents_lost(name: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "table.npz"
-    np.savez(path, X=np.eye(4), y=[0, 1, 0, 1], split=np.array([0, 0, 1, 1], np.uint8))
-    if name:
-        contents = path.read_bytes()
-        position = contents.rindex(b"split.npy")
-        path.write_bytes(contents[:position] + name + contents[position + 9 :])
-    else:
-        with zipfile.ZipFile(path, "a") as archive:
-            archive.filelist.remove(archive.getinfo("split.npy"))
-            archive.comment = b"so that the table of contents is written anew"
-    with pytest.raises(DataError, match="it holds 'split.npy', which its table of contents"):
-        load(str(path))

@@ -47,7 +47,7 @@ def attempt(number: int, seed: int, reference: Reference, folder: Path) -> Outco
         late = len(worked) == 2 and not others
         return (EQUAL, "one after the other") if late else (LOST, output)
     refused = done[1 - worked[0]].output
-    if "is in use by the process" not in refused and "holds another run" not in refused:
+    if "is in use by another process" not in refused and "holds another run" not in refused:
         return LOST, output
     results = outcome(workdir)
     if worked[0] == 1 and others:

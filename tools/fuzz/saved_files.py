@@ -1,4 +1,4 @@
-"""Saved results and estimators: damaged bytes, and inconsistent content with valid checksums."""
+"""Saved results and estimators with damaged bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import fsjax
 from fsjax import estimators
 from fsjax.estimators import packing
-from fsjax.storage import npz, results
+from fsjax.storage import results
 
 from .damage import damaged
 from .outcomes import RIGHT, WRONG, Outcome, outcome_of
@@ -82,121 +82,3 @@ def damaged_attempt(number: int, seed: int) -> Outcome:
         lambda: _load(saved, lambda path: path.write_bytes(data)),
         lambda loaded: _judge(saved, loaded),
     )
-
-
-def lying_attempt(number: int, seed: int) -> Outcome:
-    """The outcome of one undamaged file in which one field has an invalid value."""
-    rng = np.random.default_rng([seed, 3, number])
-    saved = _saved()[number % 4]
-    header = json.loads(json.dumps(saved.header))
-    arrays = {name: np.array(value) for name, value in saved.arrays.items()}
-    what = (_lie_in_array if rng.random() < 0.6 else _lie_in_header)(header, arrays, rng)
-    kind, message = outcome_of(
-        lambda: _load(saved, lambda path: npz.write(path, header, arrays)),
-        lambda _: (WRONG, "accepted"),
-    )
-    return kind, f"{what}: {message}"
-
-
-#: Fields of a result's header of which any other value is impossible or contradicts the rest.
-_COUNTS = ("num_columns", "num_outputs", "num_rows", "batch_size", "num_epochs", "steps_per_epoch")
-_OPTIONAL = "unit_names runs groups image_shape image_order best_by shuffle unknown".split()
-_IMPOSSIBLE = (-1, 0, 2**40, "x", None, 1.5, True, [1], {})
-
-
-def _lie_in_header(header: dict, arrays: dict, rng: np.random.Generator) -> str:
-    result = header.get("result", header)
-    value = _IMPOSSIBLE[rng.integers(len(_IMPOSSIBLE))]
-    choices: list[tuple[dict, str, Any]] = [(result["spec"], name, value) for name in _COUNTS]
-    choices += [
-        (result, "seeds", value if value != [1] else []),
-        (result, "seeds", [-1] * len(result["seeds"])),
-        (result, "seeds", [1] * len(result["seeds"]) if len(result["seeds"]) > 1 else []),
-        (result, "num_features", value if value != 0 else 99),
-        (result, "runs", "other"),
-        (result, "scalers", [99] * len(result["seeds"])),
-        (result, "splits", value),
-        (result, "metrics", value if value not in ([],) else 1),
-        (result, "cost", {"params": float("nan")}),
-        (result, "cost", {"params": -1}),
-        (result, "kind", "other"),
-        (result["spec"], "task", "other"),
-        (result["spec"], "best_by", "other"),
-        (result["spec"], "image_order", "X"),
-        (result["spec"], "image_shape", [3, 3]),
-        (result["spec"], "groups", [0, 0]),
-        (result["spec"], "shuffle", "yes"),
-        (result["spec"], "unknown", 1),
-        (result["method"], "name", "other"),
-        (result["method"], "settings", {"unknown": 1}),
-        (result, "unit_names", ["a"]),
-    ]  # fmt: skip
-    if result is not header:
-        choices += [
-            (header, "own_number", "x"),
-            (header, "class", "Other"),
-            (header, "class", "IPCAE"),
-            (header, "target", [[1, 2, 3], [1]] if header["target"] else [0.0, 1.0]),
-            (header, "target", [0.0, -1.0]),
-            (header, "parameters", {"unknown": 1}),
-            (header, "result", value),
-        ]
-    where, name, lie = choices[rng.integers(len(choices))]
-    if lie == where.get(name, ...) or rng.random() < 0.1:
-        where.pop(name, None)
-        # A file without these fields is valid, so damage it in another way.
-        if name in _OPTIONAL:
-            header["kind"] = "other"
-        return f"no {name}"
-    where[name] = lie
-    return f"{name}={lie!r}"
-
-
-def _lie_in_array(header: dict, arrays: dict, rng: np.random.Generator) -> str:
-    names = sorted(name for name, value in arrays.items() if value.size)
-    name = names[rng.integers(len(names))]
-    values = arrays[name]
-    last = name.rpartition("/")[2]
-    lies: dict[str, Callable[[], Any]] = {
-        "none": lambda: arrays.pop(name),
-        "another dimension": lambda: arrays.update({name: values[None]}),
-        "text": lambda: arrays.update({name: np.full(values.shape, "x")}),
-        "complex": lambda: arrays.update({name: values.astype(complex)
-                                          if values.dtype.kind != "U" else values[None]}),
-    }  # fmt: skip
-    if values.ndim and values.shape[0] > 1:
-        # Any rows are valid in a split, but their number has to fit: cut most of them.
-        cut = values[: max(1, len(values) // 4)]
-        if not name.startswith("splits/") or last == "train":
-            lies["cut"] = lambda: arrays.update({name: cut})
-    wrong: dict[str, tuple[Any, ...]] = {
-        "ranking": (-1, 99),
-        "scores": (np.nan,),
-        "gates": (np.nan, -0.5, 1.5),
-        "constant_columns": (-1, 99),
-        "trace": (-1, np.nan),
-        "shift": (np.nan, np.inf),
-        "scale": (np.nan, np.inf, -1.0),
-        "train": (-1,),
-        "embedded_accuracy": (-1.0, 101.0, np.inf),
-        "unique_percentage": (-1.0, 101.0),
-    }
-    if name == "states/best/epoch":
-        wrong[last] = (-5, 99)
-    if name.startswith("states/params"):
-        wrong[last] = (np.nan,)
-    for value in wrong.get(last, ()):
-        if not (name.startswith("history") or values.dtype.kind in "iub" and value != value):
-            lies[f"{value}"] = functools.partial(_put, arrays, name, value)
-    kind = sorted(lies)[rng.integers(len(lies))]
-    lies[kind]()
-    # A file without this array is valid, so damage it in another way.
-    if kind == "none" and name == "estimator/feature_names_in_":
-        header["kind"] = "other"
-    return f"{name}: {kind}"
-
-
-def _put(arrays: dict, name: str, value: float) -> None:
-    changed = arrays[name].copy()
-    changed.flat[0] = value
-    arrays[name] = changed

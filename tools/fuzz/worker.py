@@ -32,7 +32,6 @@ Attempt = Callable[[int, int], Outcome]
 #: All kinds of tries, and the default number of each.
 KINDS: Final[dict[str, tuple[Attempt, int]]] = {
     "damaged data files": (data_files.attempt, 2000),
-    "saved files that lie": (saved_files.lying_attempt, 1500),
     "bad calls": (calls.attempt, 400),
     "mistakes in configs": (mistakes.attempt, 120),
     # The most numerous kind last, so that there is time for the others.

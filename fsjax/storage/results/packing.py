@@ -3,8 +3,8 @@
 The file has the name and the settings of the method, from which the method is built again, and
 nothing that can be derived from the rest. The state of the optimiser is left out: a loaded result
 predicts, scores and selects, but training resumes only from the checkpoints of :func:`fsjax.fit`.
-For a user's functions, such as schedules, optimisers and losses, the file has the name and the
-SHA-256; in a loaded result they are :class:`fsjax.user_functions.Missing`, which cannot be trained.
+For a user's functions, such as schedules, optimisers and losses, the file has the name; in a loaded
+result they are :class:`fsjax.user_functions.Missing`, which cannot be trained.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from typing import Any
 
 import jax
 import numpy as np
-import optax
 
-from fsjax.engine.fingerprint import digest
 from fsjax.engine.result import FitResult
 from fsjax.engine.rows import Arrays, Rows
 from fsjax.engine.seeds import finish_seeds, init_seeds
@@ -32,7 +30,7 @@ from fsjax.storage.npz import write
 from fsjax.storage.trees import by_path, from_paths
 from fsjax.tables.splits import Split
 from fsjax.tasks import TABLE
-from fsjax.user_functions import Missing, is_function, text_of
+from fsjax.user_functions import is_function, text_of
 
 #: ``kind`` of the header of a :class:`fsjax.FitResult`.
 RESULT = "result"
@@ -85,10 +83,6 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         from_paths(state_template(method, states.spec, len(result.seeds)), leaves, STATES)
     except DataError as error:
         raise ConfigError(f"the states of the result do not fit its method: {error}") from error
-    if np.isnan(result.scores).any():  # which load refuses
-        raise ConfigError(
-            "the scores hold NaN; save result.selected and result.scores with numpy.save"
-        )
     scalers, scaler_of = _distinct(result.scalers)
     splits, split_of = _distinct(result.splits)
     spec = states.spec._asdict().items()
@@ -96,7 +90,7 @@ def pack(result: FitResult) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "kind": RESULT,
         "method": described,
         # The code of a task comes from the package that reads the file.
-        "spec": {name: _stored(value) for name, value in spec if name != "task_code"},
+        "spec": {name: _stored(value) for name, value in spec if name != "registered_task"},
         **{name: getattr(result, name) for name in _PLAIN},
         "metrics": list(result.metrics),
         "history": list(result.history),
@@ -136,12 +130,8 @@ def _described(method: Method) -> dict[str, Any]:
 
 
 def _stored(value: Any) -> Any:
-    """A setting that JSON can hold: for functions, their name and digest."""
-    if not is_function(value):
-        return value
-    if isinstance(value, optax.GradientTransformation) and isinstance(value.update, Missing):
-        value = value.update
-    return {"function": text_of(value), "sha256": digest(value)}
+    """A setting that JSON can hold: for functions, their name."""
+    return {"function": text_of(value)} if is_function(value) else value
 
 
 def _plain(value: Any) -> Any:
