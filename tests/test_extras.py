@@ -23,7 +23,6 @@ USES = {
     "pyarrow": "from fsjax.readers.blocks import open_source; from pathlib import Path; "
     "open_source(Path(sys.argv[1]), None)",
     "shtab": "from fsjax.cli import main; main(['completion', 'bash'])",
-    "xlrd": r"from fsjax.readers.formats import read_mice; read_mice([b'\xd0\xcf\x11\xe0'])",
 }
 
 
