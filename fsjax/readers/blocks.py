@@ -22,8 +22,8 @@ from fsjax.readers.table_files import features_of
 from fsjax.readers.target_columns import target_column
 from fsjax.readers.text import USUAL_SEPARATOR, open_text
 from fsjax.readers.written_numbers import numbers_with_commas
+from fsjax.tables.base import rows_of_block
 from fsjax.tables.sparse import MAX_SIZE
-from fsjax.tables.stored import rows_of_block
 
 #: The column to predict.
 TargetColumn = str | int | None

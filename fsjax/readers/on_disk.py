@@ -16,7 +16,7 @@ from fsjax.readers.file_type import candidates
 from fsjax.readers.target_columns import encode_target, encode_targets
 from fsjax.tables.checks import check_features
 from fsjax.tables.dataset import Dataset
-from fsjax.tables.stored import StoredTable, open_table
+from fsjax.tables.streamed import StreamedTable, open_npy
 
 #: What to do about missing values.
 _FILL = "fill them before the table is saved or converted"
@@ -64,7 +64,6 @@ def load_on_disk(
         y, classes = (encode_targets(y, label), None) if y.ndim == 2 else encode_target(y, label)
         if len(y) != len(X):
             raise DataError(f"{path} has {len(X)} rows but {len(y)} targets; give one for each")
-    X = dataclasses.replace(X, finite=True)
     return Dataset(
         name=path.name,
         X=np.asarray(X) if dense else X,
@@ -77,7 +76,7 @@ def load_on_disk(
 
 def _folder(
     path: Path, target: str | int | None
-) -> tuple[StoredTable, np.ndarray | None, tuple[str, ...] | None, tuple[str, ...]]:
+) -> tuple[StreamedTable, np.ndarray | None, tuple[str, ...] | None, tuple[str, ...]]:
     if not (path / MANIFEST).exists():
         path = convert(path, None, target)
     elif target is not None and read_manifest(path)["target"] != target:
@@ -86,7 +85,7 @@ def _folder(
             f"{target!r}; leave data.target out, or convert again"
         )
     record = read_manifest(path)
-    X = dataclasses.replace(open_table(path / "X.npy"), finite=record["finite"])
+    X = open_npy(path / "X.npy")
     if X.shape != (record["rows"], record["columns"]):
         raise DataError(
             f"{path / 'X.npy'} has the shape {X.shape}, but {record['rows']} rows of "
@@ -100,8 +99,8 @@ def _folder(
     return X, y, names, tuple(record.get("remarks", ()))
 
 
-def _file(path: Path, target: str | int | None) -> tuple[StoredTable, np.ndarray | None]:
-    X = open_table(path)
+def _file(path: Path, target: str | int | None) -> tuple[StreamedTable, np.ndarray | None]:
+    X = open_npy(path)
     if target is None:
         beside = path.with_suffix(".y.npy")
         return X, _array(beside) if beside.is_file() else None
@@ -109,15 +108,15 @@ def _file(path: Path, target: str | int | None) -> tuple[StoredTable, np.ndarray
         if place.suffix.lower() == ".npy" and place.is_file():
             return X, _array(place)
     try:
-        column = range(X.columns)[int(target)]
+        column = range(X.shape[1])[int(target)]
     except (ValueError, IndexError):
         raise DataError(
             f"target={target!r} is neither a .npy file nor a column of {path}; give the path of a "
-            f".npy file, or a number from 0 to {X.columns - 1} (or -1 for the last)"
+            f".npy file, or a number from 0 to {X.shape[1] - 1} (or -1 for the last)"
         ) from None
-    if X.columns == 1:
+    if X.shape[1] == 1:
         raise DataError(f"{path} has no columns besides the target; give at least one feature")
-    y = X.take(np.arange(len(X)), np.array([column]))[:, 0]
+    y = X.block(np.arange(len(X)), np.array([column]))[:, 0]
     return dataclasses.replace(X, without=column), y
 
 
