@@ -192,9 +192,7 @@ def test_a_converted_table_of_another_shape_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
     folder = convert(tmp_path / "t.csv", progress=False)
     np.save(folder / "X.npy", np.ones((4, 1), np.float32))
-    with pytest.raises(
-        DataError, match="X.npy has the shape .* but 2 rows of 2 columns were written; remove"
-    ):
+    with pytest.raises(DataError, match="2 feature names for 1 columns"):
         load(folder)
 
 
