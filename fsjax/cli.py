@@ -353,7 +353,7 @@ def _parser() -> tuple[argparse.ArgumentParser, _Flags]:
     add(
         "source",
         metavar="TABLE",
-        help="a .csv, .tsv, .parquet or .libsvm file, or a folder of Parquet files",
+        help="a .csv, .tsv or .parquet file, or a folder of Parquet files",
     )
     add("folder", metavar="FOLDER", nargs="?", help="folder to write (default: TABLE.fsjax)")
     add("--target", metavar="NAME", help="the column to predict")

@@ -14,7 +14,6 @@ EXTRA_OF: Final = {
     "openpyxl": "excel",
     "pyarrow": "parquet",
     "shtab": "completion",
-    "xlrd": "excel",
 }
 
 

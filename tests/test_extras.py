@@ -20,10 +20,8 @@ USES = {
     "flatbuffers": "import fsjax; fsjax.export(None)",
     "matplotlib": "from fsjax.report import plot_curves",
     "openpyxl": "from fsjax.readers.excel import excel_frame; excel_frame(b'', None)",
-    "pyarrow": "from fsjax.readers.blocks import open_source; from pathlib import Path; "
-    "open_source(Path(sys.argv[1]), None)",
+    "pyarrow": "import sys; from fsjax.data import convert; convert(sys.argv[1])",
     "shtab": "from fsjax.cli import main; main(['completion', 'bash'])",
-    "xlrd": r"from fsjax.readers.formats import read_mice; read_mice([b'\xd0\xcf\x11\xe0'])",
 }
 
 

@@ -15,7 +15,7 @@ from fsjax.environment.memory_limits import check_bytes
 from fsjax.errors import DataError
 from fsjax.readers.formats import FileTable
 
-_PACKED = ("", ".gz", ".Z")
+_PACKED = ("", ".gz")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class FileForm:
         kind: its name in messages, for example ``'NumPy archive'``.
         read: converts the contents of ``members``, in their order, to a table.
         members: the files that are needed; for each, its possible names (in any letter case, also
-            followed by ``.gz`` or ``.Z``).
+            followed by ``.gz``).
         folders: folders and archives (zip, tar) that may hold them, relative to a place or to
             ``place/<name of the data set>``; the places themselves are always searched.
         shape: (rows, columns), if this form differs from the whole data set.

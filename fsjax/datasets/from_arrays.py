@@ -6,10 +6,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from fsjax.errors import ConfigError, DataError
-from fsjax.tables.base import numbers_of
 from fsjax.tables.checks import check_column_names, check_text, numeric_columns
 from fsjax.tables.dataset import CheckedDataset, Dataset
-from fsjax.tables.user_arrays import check_row_order, plain_columns
+from fsjax.tables.streamed import StreamedTable, streamed_if_large
+from fsjax.tables.user_arrays import check_row_order, numbers_of, plain_columns
 from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks.targets import check_present
 
@@ -22,7 +22,9 @@ def as_dataset(
     Args:
         x: ``(N, D)`` numbers, as an array, a pandas frame, whose column names are kept, or a
             SciPy sparse matrix or array. Frames with sparse columns count as sparse. In nullable
-            and Arrow-backed columns, missing values become NaN.
+            and Arrow-backed columns, missing values become NaN. A ``numpy.memmap`` or an array of
+            another library (h5py, zarr, Dask) that takes more than half of the free memory is read
+            while it is used.
         y: ``(N,)`` labels of any kind, ``(N,)`` or ``(N, C)`` targets, ``(N, 2)`` time and event
             (also as records with a boolean field, or a frame), or ``None``.
         task: one of ``fsjax.tasks.TASKS``, or a registered task. For ``'classification'`` labels,
@@ -40,7 +42,9 @@ def as_dataset(
     x = plain_columns(x)
     names = numeric_columns(x, "X") if isinstance(x, pd.DataFrame) else None
     check_column_names(x)
-    x = numbers_of(x)
+    x = streamed_if_large(x)
+    if not isinstance(x, StreamedTable):
+        x = numbers_of(x)
     check_text(x)
     if x.ndim != 2:
         raise ConfigError(f"X has shape {x.shape}; give a table (rows, columns)")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +18,7 @@ from fsjax.engine.epoch_metrics import (
     topology_metrics,
 )
 from fsjax.engine.mesh import split_rows
-from fsjax.engine.rows import Arrays, MemoryRows, Rows, as_batch, batch_indices, whole_table
+from fsjax.engine.rows import Arrays, MemoryRows, as_batch, batch_indices, whole_table
 from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainingRows, TrainState
 from fsjax.optimizers import for_run
 
@@ -125,57 +123,22 @@ def train_steps(
     return jax.lax.scan(step, state, (numbers, *slots))
 
 
-class Feed(Protocol):
-    """The source of the rows of an epoch, which also runs the parts of the epoch.
+def train_epoch(
+    method: Method, state: TrainState, arrays: Arrays[MemoryRows]
+) -> tuple[TrainState, dict[str, Array]]:
+    """One epoch: all its steps, validation, the best snapshot and ``after_epoch``.
 
-    For rows in memory an epoch is one compiled program (:class:`InMemory`). For rows on disk each
-    part is a program that the host calls as rows arrive (:mod:`fsjax.engine.streamed`).
+    Returns:
+      The new state and scalars named ``split/metric``.
     """
-
-    @property
-    def arrays(self) -> Arrays[Any]:
-        """The rows of the run."""
-
-    def inspect(self, part: Callable[..., Any], state: TrainState, *args: Any) -> Any:
-        """Runs ``part(method, state, *args)``, which does not change the state."""
-
-    def advance(self, part: Callable[..., Any], state: TrainState, *args: Any) -> Any:
-        """Runs ``part(method, state, *args)``, which returns the next state and some values.
-
-        The memory of ``state`` may be reused.
-        """
-
-    def steps(
-        self, state: TrainState, key_order: Array, key_steps: Array
-    ) -> tuple[TrainState, dict[str, Array]]:
-        """Runs the optimiser steps of an epoch; returns the state and the recorded values."""
-
-    def evaluate(self, state: TrainState, rows: Rows[Any, Any]) -> dict[str, Array]:
-        """Runs :func:`metrics_of_rows` for the validation or the test rows."""
-
-
-@dataclasses.dataclass(frozen=True)
-class InMemory:
-    """The :class:`Feed` of rows in memory."""
-
-    method: Method
-    arrays: Arrays[MemoryRows]
-
-    def inspect(self, part: Callable[..., Any], state: TrainState, *args: Any) -> Any:
-        """As in :class:`Feed`."""
-        return part(self.method, state, *args)
-
-    advance = inspect
-
-    def steps(
-        self, state: TrainState, key_order: Array, key_steps: Array
-    ) -> tuple[TrainState, dict[str, Array]]:
-        """As in :class:`Feed`; the steps are a loop on the device."""
-        spec, everything = state.spec, as_batch(state.spec.task, self.arrays.train)
-        if whole_table(spec):
-            # The batch is the whole table: nothing is gathered, and the order does not matter.
-            batch = split_rows(everything.take(slice(None)))
-            return train_step(self.method, state, batch, jax.random.fold_in(key_steps, 0))
+    spec, masks_before = state.spec, state.masks
+    everything = as_batch(spec.task, arrays.train)
+    key_order, key_steps, key_after = epoch_keys(state.key, state.epoch)
+    if whole_table(spec):
+        # The batch is the whole table: nothing is gathered, and the order does not matter.
+        batch = split_rows(everything.take(slice(None)))
+        state, recorded = train_step(method, state, batch, jax.random.fold_in(key_steps, 0))
+    else:
         num_real = jnp.sum(everything.weight > 0, dtype=jnp.int32)
         slots = batch_indices(spec, key_order, num_real)
 
@@ -184,42 +147,14 @@ class InMemory:
             return split_rows(batch._replace(weight=batch.weight * real))
 
         numbers = jnp.arange(spec.steps_per_epoch)
-        return train_steps(self.method, state, key_steps, numbers, batch_of, *slots)
-
-    def evaluate(self, state: TrainState, rows: MemoryRows) -> dict[str, Array]:
-        """As in :class:`Feed`."""
-        return metrics_of_rows(self.method, state, rows)
-
-
-def train_epoch(
-    method: Method, state: TrainState, arrays: Arrays[MemoryRows]
-) -> tuple[TrainState, dict[str, Array]]:
-    """:func:`run_epoch` for rows in memory."""
-    return run_epoch(InMemory(method, arrays), state)
-
-
-def run_epoch(feed: Feed, state: TrainState) -> tuple[TrainState, dict[str, Array]]:
-    """One epoch: all its steps, validation, the best snapshot and ``after_epoch``.
-
-    Returns:
-      The new state and scalars named ``split/metric``.
-    """
-    (key_order, key_steps, key_after), masks_before = feed.inspect(begin_epoch, state)
-    state, recorded = feed.steps(state, key_order, key_steps)
-    state, metrics = feed.advance(end_steps, state, recorded)
+        state, recorded = train_steps(method, state, key_steps, numbers, batch_of, *slots)
+    state, metrics = end_steps(method, state, recorded)
     for name in EVALUATED:
-        rows = getattr(feed.arrays, name)
+        rows = getattr(arrays, name)
         if rows.x.shape[0]:
-            of_split = feed.evaluate(state, rows)
+            of_split = metrics_of_rows(method, state, rows)
             metrics |= {f"{name}/{metric}": value for metric, value in of_split.items()}
-    everything = as_batch(state.spec.task, feed.arrays.train)
-    return feed.advance(end_epoch, state, everything, metrics, masks_before, key_after)
-
-
-def begin_epoch(method: Method, state: TrainState) -> tuple[tuple[Array, ...], PyTree]:
-    """The three keys of the next epoch (:func:`epoch_keys`), and the masks before it."""
-    del method
-    return tuple(epoch_keys(state.key, state.epoch)), state.masks
+    return end_epoch(method, state, everything, metrics, masks_before, key_after)
 
 
 def epoch_keys(words: Array, epoch: Array) -> Array:

@@ -16,13 +16,13 @@ from fsjax.errors import ConfigError, DataError, check_num_features
 from fsjax.method import Method, TrainState
 from fsjax.metrics.stability import consensus
 from fsjax.registry import structure_of
-from fsjax.tables.base import numbers_of
 from fsjax.tables.checks import check_features
 from fsjax.tables.scaled import check_new_rows
 from fsjax.tables.scaling import Scaler
 from fsjax.tables.scaling import apply as apply_scaler
 from fsjax.tables.sparse_rows import ENTRIES_AT_ONCE
 from fsjax.tables.splits import Split
+from fsjax.tables.user_arrays import numbers_of
 
 #: The smallest and the largest number of rows that are predicted at once.
 SMALLEST_BLOCK, LARGEST_BLOCK = 64, 4096

@@ -13,7 +13,7 @@ from fsjax import tasks
 from fsjax.method import Batch, Spec, TrainingRows
 from fsjax.tables.scaled import DeviceTable, HostTable
 from fsjax.tables.sparse_rows import SparseRows
-from fsjax.tables.stored_rows import StoredRows
+from fsjax.tables.streamed_rows import StreamedRows
 
 #: Arrays on the device, or NumPy arrays on the host.
 AnyArray = Array | np.ndarray
@@ -80,7 +80,7 @@ def as_batch(task: str, rows: DeviceRows) -> TrainingRows:
     return Batch(x, rows.y if tasks.TABLE[task].supervised else x, rows.weight)
 
 
-def has_own_rows(arrays: Arrays[Rows[AnyArray | SparseRows | StoredRows, AnyArray]]) -> bool:
+def has_own_rows(arrays: Arrays[Rows[AnyArray | SparseRows | StreamedRows, AnyArray]]) -> bool:
     """Whether each seed has its own rows, so that ``arrays`` has a leading seed axis."""
     return arrays.train.x.ndim == 3
 

@@ -28,8 +28,8 @@ from fsjax.registry import Fixed, MethodStructure
 from fsjax.tables.sparse_rows import SparseRows
 
 
-def take_rows(tree: PyTree, rows: np.ndarray) -> PyTree:
-    """Takes rows of stacked arrays, possibly repeated, on the host, where nothing is compiled."""
+def take_rows(tree: PyTree, rows: np.ndarray | int) -> PyTree:
+    """Takes one row of stacked arrays, or several, on the host, where nothing is compiled."""
     return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], tree)
 
 

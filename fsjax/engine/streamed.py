@@ -1,16 +1,18 @@
-"""Training on rows that are read from disk: the host feeds compiled steps with batches.
+"""Training on rows that are read while they are used: the host feeds compiled steps with batches.
 
-The epochs are those of :mod:`fsjax.engine.loop`, so the results are the same as for a table in
-memory. While the device works on some batches, a thread reads, scales and transfers the next ones.
+An epoch is that of :func:`fsjax.engine.loop.train_epoch` in several programs, so the results are
+those of a table in memory. While the device works on some batches, a thread reads, scales and
+transfers the next ones.
 """
 
 from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from contextlib import closing
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -18,62 +20,36 @@ import numpy as np
 from jax import Array
 
 from fsjax.engine import epoch_metrics, loop
-from fsjax.engine.epoch_metrics import EVALUATION_ROWS
-from fsjax.engine.loop import MAX_EPOCHS_PER_CALL
 from fsjax.engine.programs import ONCE, program, run
 from fsjax.engine.rows import Arrays, DeviceRows, Rows, as_batch, batch_indices, whole_table
-from fsjax.method import Batch, Method, Spec, TrainState
+from fsjax.engine.seeds import take_rows
+from fsjax.method import Batch, Method, PyTree, Spec, TrainState
 from fsjax.registry import Fixed, MethodStructure
-from fsjax.tables.stored_rows import StoredRows
+from fsjax.tables.streamed_rows import StreamedRows
 
 #: The largest number of table entries in one transfer to the device, unless a batch has more.
 ENTRIES = 2**24
 
-#: Rows on disk with their targets and weights in memory.
-StoredPart = Rows[StoredRows, np.ndarray]
+#: Rows that are read while they are used, with their targets and weights in memory.
+StreamedPart = Rows[StreamedRows, np.ndarray]
 
 #: Rows that were read and transferred to the device.
 ReadRows = Rows[Array, Array]
 
 
-class _Ahead:
-    """A reader that fetches the next rows in a thread while the current ones are used."""
-
-    def __init__(self, pieces: Iterator[ReadRows]) -> None:
-        self._pieces, self._pool = pieces, ThreadPoolExecutor(1)
-        self._coming = self._pool.submit(next, pieces)
-
-    @property
-    def ready(self) -> bool:
-        """Whether the next rows have arrived."""
-        return self._coming.done()
-
-    def take(self) -> ReadRows:
-        """Returns the next rows, after waiting for them if necessary."""
-        piece = self._coming.result()
-        self._coming = self._pool.submit(next, self._pieces)
-        return piece
-
-    def close(self) -> None:
-        """Ends the thread."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-class _Place(NamedTuple):
-    """A row of the states, and the number of its epoch, from 0."""
-
-    row: int
-    epoch: int
+def prefetched(chunks: Iterator[ReadRows]) -> Generator[ReadRows]:
+    """The chunks, of which a thread reads the next one while the current one is used."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, chunks, None)
+        while (chunk := coming.result()) is not None:
+            coming = pool.submit(next, chunks, None)
+            yield chunk
 
 
 class StreamedEpochs:
-    """Replaces the compiled ``train_seeds`` for rows on disk; seeds take turns.
-
-    It is the :class:`fsjax.engine.loop.Feed` of the seed whose turn it is. States keep a leading
-    axis of one seed, ``(1, ...)``, so that a run of one seed does not copy them.
+    """Replaces the compiled ``train_seeds`` for rows that are streamed; seeds take turns.
 
     Attributes:
-      arrays: the rows.
       names: names of the recorded values.
       waited: seconds in which the device waited for rows.
       compiled: seconds of compilation.
@@ -83,215 +59,168 @@ class StreamedEpochs:
         self,
         structure: MethodStructure | Fixed,
         spec: Spec,
-        arrays: Arrays[StoredPart],
+        arrays: Arrays[StreamedPart],
         states: TrainState,
         work: float,
     ) -> None:
         self.structure, self.spec, self.arrays, self.work = structure, spec, arrays, work
-        self.num_real = int((arrays.train.weight > 0).sum())
-        self.keys = np.asarray(states.key)
-        self.waited = self.compiled = 0.0
+        self.evaluated = [name for name in loop.EVALUATED if len(getattr(arrays, name).x)]
+        self._everything = as_batch(spec.task, cast("DeviceRows", arrays.train))
         self.names = sorted(_recorded(structure, arrays, states))
-        self._ahead: _Ahead | None = None
-        self._next: _Place | None = None
-        self._turns: list[int] = []
+        self.waited = self.compiled = 0.0
 
     def __call__(
         self, states: TrainState, _: Arrays[DeviceRows], epochs: np.ndarray
     ) -> tuple[TrainState, dict[str, np.ndarray], np.ndarray]:
         """Trains like :func:`fsjax.engine.seeds.train_seeds`."""
-        number = len(epochs)
-        by_seed = _split(states, number)
-        recorded = {
-            name: np.zeros((number, MAX_EPOCHS_PER_CALL), np.float32) for name in self.names
-        }
-        for i in range(int(epochs.max(initial=0))):
-            turns = [
-                row
-                for row in range(number)
-                if i < epochs[row] and not bool(np.asarray(by_seed[row].done)[0])
-            ]
-            for row in turns:
-                place = _Place(row, int(np.asarray(by_seed[row].epoch)[0]))
-                self._aim(place, turns)
-                by_seed[row], metrics = loop.run_epoch(self, by_seed[row])
-                self._next = self._after(place, turns)
-                for name, value in metrics.items():
-                    recorded[name][row, i] = np.asarray(value)
-        states = _joined(by_seed)
+        shape = (len(epochs), loop.MAX_EPOCHS_PER_CALL)
+        recorded = {name: np.zeros(shape, np.float32) for name in self.names}
+        trained = []
+        for row, number in enumerate(epochs):
+            state = jax.device_put(take_rows(states, row))
+            first = int(state.epoch)
+            chunks = self._chunks(np.asarray(state.key), range(first, first + number))
+            with closing(prefetched(chunks)) as coming:
+                for epoch in range(number):
+                    if bool(state.done):
+                        break
+                    state, metrics = self._train_epoch(state, coming)
+                    for name, value in metrics.items():
+                        recorded[name][row, epoch] = np.asarray(value)
+            trained.append(state)
+        states = jax.tree.map(lambda *leaves: np.stack(leaves), *trained)
         return states, recorded, np.asarray(states.epoch)
 
-    def close(self) -> None:
-        """Ends the thread that reads ahead."""
-        if self._ahead is not None:
-            self._ahead.close()
-        self._ahead = None
+    def _train_epoch(
+        self, state: TrainState, coming: Iterator[ReadRows]
+    ) -> tuple[TrainState, dict[str, Array]]:
+        """:func:`fsjax.engine.loop.train_epoch`, with the next rows of ``coming``."""
+        (key_steps, key_after), masks_before = self._run(_begin_epoch, state)
+        recorded, done = [], 0
+        while done < self.spec.steps_per_epoch:
+            chunk = self._next(coming, state)
+            args = (key_steps, np.int32(done), chunk)
+            state, of_chunk = self._run(_train_chunk, state, *args, donate=(0,))
+            recorded.append(of_chunk)
+            done += len(chunk.weight) // self.spec.batch_size
+        of_steps = jax.tree.map(lambda *parts: jnp.concatenate(parts), *recorded)
+        state, metrics = self._run(loop.end_steps, state, of_steps, donate=(0,))
+        for name in self.evaluated:
+            of_split = self._evaluate(state, getattr(self.arrays, name), coming)
+            metrics |= {f"{name}/{metric}": value for metric, value in of_split.items()}
+        rest = (metrics, masks_before, key_after)
+        return self._run(loop.end_epoch, state, self._everything, *rest, donate=(0,))
 
-    def inspect(
-        self,
-        part: Callable[..., Any],
-        state: TrainState,
-        *args: Any,
-        donate: Sequence[int] = (),
+    def _evaluate(
+        self, state: TrainState, rows: StreamedPart, coming: Iterator[ReadRows]
+    ) -> dict[str, Array]:
+        """:func:`fsjax.engine.epoch_metrics.metrics_of_rows`, in blocks."""
+        blocks = _blocks(rows.x)
+        if len(blocks) == 1:
+            return self._run(epoch_metrics.metrics_of_rows, state, self._next(coming, state))
+        parts = [
+            self._run(epoch_metrics.outputs_of_part, state, self._next(coming, state).x)
+            for _ in blocks
+        ]
+        outputs = jax.tree.map(lambda *of_blocks: np.concatenate(of_blocks), *parts)
+        return self._run(epoch_metrics.evaluate_outputs, state, outputs, rows)
+
+    def _run(
+        self, part: Callable[..., Any], state: TrainState, *args: Any, donate: Sequence[int] = ()
     ) -> Any:
-        """As in :class:`fsjax.engine.loop.Feed`."""
-        started = time.perf_counter()
-        static = (part, self.structure)
-        compiled = program(_of_seed, static, (state, *args), donate=donate, work=self.work)
+        """Runs ``part(method, state, *args)`` as a program."""
+        started, static = time.perf_counter(), (part, self.structure)
+        compiled = program(_bound, static, (state, *args), donate=donate, work=self.work)
         self.compiled += time.perf_counter() - started
         return compiled(state, *args)
 
-    def advance(self, part: Callable[..., Any], state: TrainState, *args: Any) -> Any:
-        """As in :class:`fsjax.engine.loop.Feed`."""
-        return self.inspect(part, state, *args, donate=(0,))
-
-    def steps(
-        self, state: TrainState, key_order: Array, key_steps: Array
-    ) -> tuple[TrainState, dict[str, Array]]:
-        """As in :class:`fsjax.engine.loop.Feed`; the reading thread already knows the order."""
-        recorded, done = [], 0
-        while done < self.spec.steps_per_epoch:
-            piece = self._take(state)
-            state, of_piece = self.advance(_steps, state, key_steps, np.int32(done), piece)
-            recorded.append(of_piece)
-            done += _num_steps(self.spec, piece)
-        return state, jax.tree.map(lambda *parts: jnp.concatenate(parts), *recorded)
-
-    def evaluate(self, state: TrainState, rows: StoredPart) -> dict[str, Array]:
-        """As in :class:`fsjax.engine.loop.Feed`; the rows come in parts."""
-        num_blocks = len(_blocks(rows.x))
-        if num_blocks == 1:
-            return self.inspect(epoch_metrics.metrics_of_rows, state, self._take(state))
-        parts = [
-            self.inspect(epoch_metrics.outputs_of_part, state, self._take(state).x)
-            for _ in range(num_blocks)
-        ]
-        outputs = jax.tree.map(lambda *blocks: np.concatenate(blocks), *parts)
-        return self.inspect(epoch_metrics.evaluate_outputs, state, outputs, rows)
-
-    def _take(self, state: TrainState) -> ReadRows:
-        """Returns the next rows; counts the time in which the device waits for them."""
-        assert self._ahead is not None
-        if not self._ahead.ready:
-            jax.block_until_ready(state)
-            started = time.perf_counter()
-            piece = self._ahead.take()
-            self.waited += time.perf_counter() - started
-            return piece
-        # One piece is in use and one is being read; this limits memory to these two.
+    def _next(self, coming: Iterator[ReadRows], state: TrainState) -> ReadRows:
+        """The next rows, once the device has used those before: only two chunks are in memory."""
         jax.block_until_ready(state)
-        return self._ahead.take()
+        started = time.perf_counter()
+        chunk = next(coming)
+        self.waited += time.perf_counter() - started
+        return chunk
 
-    def _aim(self, place: _Place, turns: list[int]) -> None:
-        """Starts reading from a place, unless the reader is there already."""
-        if self._ahead is not None and self._next == place and self._turns == turns:
-            return
-        self.close()
-        self._turns = turns
-        self._ahead = _Ahead(self._pieces(place, turns))
-
-    @staticmethod
-    def _after(place: _Place, turns: list[int]) -> _Place:
-        turn = turns.index(place.row) + 1
-        if turn < len(turns):
-            return _Place(turns[turn], place.epoch)
-        return _Place(turns[0], place.epoch + 1)
-
-    def _pieces(self, place: _Place, turns: list[int]) -> Iterator[ReadRows]:
-        """Yields the rows of all epochs from a place on, in the order in which they are used."""
-        while True:
-            yield from self._train_pieces(place)
-            for name in loop.EVALUATED:
+    def _chunks(self, key: np.ndarray, epochs: range) -> Iterator[ReadRows]:
+        """The rows of some epochs, in the order in which they are used."""
+        for epoch in epochs:
+            yield from self._training_chunks(key, epoch)
+            for name in self.evaluated:
                 rows = getattr(self.arrays, name)
                 for block in _blocks(rows.x):
                     yield _read(rows, block)
-            place = self._after(place, turns)
 
-    def _train_pieces(self, place: _Place) -> Iterator[ReadRows]:
+    def _training_chunks(self, key: np.ndarray, epoch: int) -> Iterator[ReadRows]:
+        """Whole batches of an epoch, as many as :data:`ENTRIES` allows."""
         spec, rows = self.spec, self.arrays.train
         if whole_table(spec):
             indices, real = np.arange(spec.num_rows)[None], np.ones((1, spec.num_rows), np.float32)
         else:
-            arguments = (self.keys[place.row], np.int32(place.epoch), np.int32(self.num_real))
+            num_real = np.int32((rows.weight > 0).sum())
+            arguments = (key, np.int32(epoch), num_real)
             indices, real = map(np.asarray, run(_order, (spec,), arguments, work=ONCE))
         most = max(ENTRIES // (spec.batch_size * spec.num_columns), 1)
         calls = -(-spec.steps_per_epoch // most)
         size = -(-spec.steps_per_epoch // calls)
         for start in range(0, spec.steps_per_epoch, size):
             steps = slice(start, start + size)
-            piece = _read(rows, indices[steps].ravel())
-            yield piece._replace(weight=piece.weight * real[steps].ravel())
+            chunk = _read(rows, indices[steps].ravel())
+            yield chunk._replace(weight=chunk.weight * real[steps].ravel())
 
 
 def predict_streamed(
-    structure: MethodStructure | Fixed, states: TrainState, x: StoredRows
+    structure: MethodStructure | Fixed, states: TrainState, x: StreamedRows
 ) -> np.ndarray | dict[str, np.ndarray]:
-    """Outputs ``(S, N, C)`` for rows on disk.
+    """Outputs ``(S, N, C)`` for rows that are streamed.
 
     If the rows are their own target and do not fit into one block, ``tasks.row_metrics`` instead.
     """
-    blocks = _blocks(x)
-    by_seed = _split(states, len(np.asarray(states.epoch)))
+    blocks, outputs = _blocks(x), []
     part = epoch_metrics.predict_rows if len(blocks) == 1 else epoch_metrics.outputs_of_part
-    outputs = []
+    by_seed = [take_rows(states, row) for row in range(len(states.epoch))]
     for block in blocks:
         rows = x.read(block)
-        of_block = [run(_of_seed, (part, structure), (state, rows), work=ONCE) for state in by_seed]
+        of_block = [run(_bound, (part, structure), (state, rows), work=ONCE) for state in by_seed]
         outputs.append(jax.tree.map(lambda *of_seeds: np.stack(of_seeds), *of_block))
     return jax.tree.map(lambda *of_blocks: np.concatenate(of_blocks, axis=1), *outputs)
 
 
-def _blocks(x: StoredRows) -> list[np.ndarray]:
+def _blocks(x: StreamedRows) -> list[np.ndarray]:
     """The row numbers of each block that is evaluated together."""
-    size = min(EVALUATION_ROWS, max(ENTRIES // x.shape[1], 1))
+    size = min(epoch_metrics.EVALUATION_ROWS, max(ENTRIES // x.shape[1], 1))
     return [np.arange(start, min(start + size, len(x))) for start in range(0, len(x), size)]
 
 
-def _read(rows: StoredPart, places: np.ndarray) -> ReadRows:
+def _read(rows: StreamedPart, places: np.ndarray) -> ReadRows:
     """Reads rows and transfers them to the device."""
     return jax.device_put(Rows(rows.x.read(places), rows.y[places], rows.weight[places]))
 
 
-def _split(states: TrainState, number: int) -> list[TrainState]:
-    """The states ``(1, ...)`` of each seed."""
-    if number == 1:
-        return [states]
-    return [jax.tree.map(lambda x, row=row: x[row : row + 1], states) for row in range(number)]
-
-
-def _joined(states: list[TrainState]) -> TrainState:
-    if len(states) == 1:
-        return states[0]
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
-
-
-def _of_seed(
-    part: Callable[..., Any], structure: MethodStructure | Fixed, states: TrainState, *args: Any
+def _bound(
+    part: Callable[..., Any], structure: MethodStructure | Fixed, state: TrainState, *args: Any
 ) -> Any:
-    """Runs a part of an epoch on states ``(1, ...)``; nothing else has this leading axis."""
-    state = jax.tree.map(lambda leaf: leaf[0], states)
-    result = part(structure.bind(state.hyper), state, *args)
-    return jax.tree.map(
-        lambda leaf: _stacked(leaf) if isinstance(leaf, TrainState) else leaf,
-        result,
-        is_leaf=lambda leaf: isinstance(leaf, TrainState),
-    )
-
-
-def _stacked(state: TrainState) -> TrainState:
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state)
+    """Runs a part of an epoch with the method of a seed."""
+    return part(structure.bind(state.hyper), state, *args)
 
 
 def _recorded(
-    structure: MethodStructure | Fixed, arrays: Arrays[StoredPart], states: TrainState
+    structure: MethodStructure | Fixed, arrays: Arrays[StreamedPart], states: TrainState
 ) -> dict[str, Any]:
     """The shapes of the values that an epoch records, without reading any rows."""
 
-    def like(rows: StoredPart) -> Rows[jax.ShapeDtypeStruct, np.ndarray]:
+    def like(rows: StreamedPart) -> Rows[jax.ShapeDtypeStruct, np.ndarray]:
         return Rows(jax.ShapeDtypeStruct(rows.x.shape, jnp.float32), rows.y, rows.weight)
 
-    epoch = functools.partial(_of_seed, loop.train_epoch, structure)
-    return jax.eval_shape(epoch, states, Arrays(*map(like, arrays)))[1]
+    epoch = functools.partial(_bound, loop.train_epoch, structure)
+    return jax.eval_shape(epoch, take_rows(states, 0), Arrays(*map(like, arrays)))[1]
+
+
+def _begin_epoch(method: Method, state: TrainState) -> tuple[tuple[Array, Array], PyTree]:
+    """The keys of the next epoch for its steps and its end, and a copy of the masks before it."""
+    del method
+    _, key_steps, key_after = loop.epoch_keys(state.key, state.epoch)
+    return (key_steps, key_after), state.masks
 
 
 def _order(spec: Spec, key: Array, epoch: Array, num_real: Array) -> tuple[Array, Array]:
@@ -299,16 +228,12 @@ def _order(spec: Spec, key: Array, epoch: Array, num_real: Array) -> tuple[Array
     return batch_indices(spec, loop.epoch_keys(key, epoch)[0], num_real)
 
 
-def _num_steps(spec: Spec, piece: ReadRows) -> int:
-    return len(piece.weight) // spec.batch_size
-
-
-def _steps(
+def _train_chunk(
     method: Method, state: TrainState, key: Array, first: Array, rows: ReadRows
 ) -> tuple[TrainState, dict[str, Array]]:
     """Runs steps from number ``first`` on, one per batch in ``rows``; returns recorded values."""
     spec, together = state.spec, as_batch(state.spec.task, rows)
-    count = _num_steps(spec, rows)
+    count = len(rows.weight) // spec.batch_size
     if count == 1:
         state, recorded = loop.train_step(method, state, together, jax.random.fold_in(key, first))
         return state, jax.tree.map(lambda value: jnp.asarray(value)[None], recorded)

@@ -20,7 +20,7 @@ from fsjax.engine.programs import ONCE, output_structure, program, run, training
 from fsjax.engine.rows import Arrays, has_own_rows
 from fsjax.engine.run import Run
 from fsjax.engine.scores import check_first_scores
-from fsjax.engine.streamed import StoredPart, StreamedEpochs
+from fsjax.engine.streamed import StreamedEpochs, StreamedPart
 from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, NonFiniteLossError
 from fsjax.method import PyTree, TrainState
@@ -87,13 +87,10 @@ def train(
         unit="epoch",
         disable=not (plan.progress and is_lead()),
     ) as bar:
-        try:
-            while not training.ended and not plan.control.stopped:
-                count = training.advance()
-                bar.set_postfix_str(training.newest(), refresh=False)
-                bar.update(count)
-        finally:
-            training.close()
+        while not training.ended and not plan.control.stopped:
+            count = training.advance()
+            bar.set_postfix_str(training.newest(), refresh=False)
+            bar.update(count)
     training.check_validation()
     states = training.unpadded()
     _warn_of_unjudged(plan, states)
@@ -148,7 +145,7 @@ class _Training:
         self.streamed: StreamedEpochs | None = None
         self.program: Callable[..., tuple[TrainState, Mapping[str, Any], Any]]
         if plan.dataset.table.on_disk:
-            on_disk = cast("Arrays[StoredPart]", plan.prepared.arrays)
+            on_disk = cast("Arrays[StreamedPart]", plan.prepared.arrays)
             self.streamed = StreamedEpochs(plan.structure, plan.spec, on_disk, self.states, work)
             self.program, names = self.streamed, self.streamed.names
         else:
@@ -183,11 +180,6 @@ class _Training:
 
     def _save(self, checkpoints: Checkpoints) -> None:
         checkpoints.save(self.done, self.unpadded(), self.history)
-
-    def close(self) -> None:
-        """Ends the thread that reads from disk, if there is one."""
-        if self.streamed is not None:
-            self.streamed.close()
 
     def advance(self) -> int:
         """Trains some more epochs and returns their number."""

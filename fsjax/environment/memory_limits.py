@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from pathlib import Path
 from typing import Final
@@ -52,10 +51,7 @@ def limit_of(max_bytes: int | None) -> int:
 
 
 def check_bytes(needed: float, max_bytes: int | None, what: str, advice: str) -> None:
-    """Raises DataError, starting with ``what``, for more bytes than :func:`limit_of` allows.
-
-    ``needed`` is infinity if the number of bytes is unknown but too large.
-    """
+    """Raises DataError, starting with ``what``, for more bytes than :func:`limit_of` allows."""
     limit = limit_of(max_bytes)
     if needed > limit:
         limited_by = "max_bytes" if max_bytes is not None else "half of the free memory"
@@ -67,8 +63,6 @@ def check_bytes(needed: float, max_bytes: int | None, what: str, advice: str) ->
 
 def _size(count: float) -> str:
     """A number of bytes as text, in the largest unit that gives at least 1."""
-    if count == math.inf:
-        return "more"
     for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if count >= 2**power:
             return f"{count / 2**power:,.1f} {unit}"

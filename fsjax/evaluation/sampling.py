@@ -46,7 +46,7 @@ def in_memory(
     names = dataset.feature_names
     small = dataclasses.replace(
         dataset,
-        X=dataset.X.take(rows, columns),
+        X=dataset.table.block(rows, columns),
         y=None if dataset.y is None else dataset.y[rows],
         feature_names=None if names is None else tuple(names[column] for column in columns),
         official_split=None,

@@ -1,29 +1,48 @@
-"""Conversion of a table, in bounded memory, to a form whose rows can be read from disk."""
+"""Conversion of a table, in bounded memory, to a folder whose rows are read while they are used."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, NamedTuple
 
 import numpy as np
+import pandas as pd
 from tqdm import tqdm
 
-from fsjax.errors import ConfigError, DataError, check_flag
-from fsjax.readers.blocks import BlockSource, TargetColumn, open_source, parquet_files
+from fsjax.errors import ConfigError, DataError, check_flag, nearest
 from fsjax.readers.file_type import reader_errors
 from fsjax.readers.formats import Rounding
+from fsjax.readers.parquet import parquet_frames
+from fsjax.readers.table_files import features_of
+from fsjax.readers.target_columns import target_column
+from fsjax.readers.text import USUAL_SEPARATOR, open_text
+from fsjax.readers.written_numbers import numbers_with_commas
 from fsjax.storage.atomic_files import write_text
-from fsjax.storage.identity import Identity
+from fsjax.tables.base import rows_of_block
 
-#: The record of a conversion. It is written last, so a folder without it is not complete.
-MANIFEST = "manifest.json"
+#: The column to predict.
+TargetColumn = str | int | None
 
-#: Version of the layout of the folder.
-_FORM = 1
+
+class _Source(NamedTuple):
+    """A table that is read in blocks of rows.
+
+    Attributes:
+      columns: all names.
+      frames: iterates over frames of at most so many rows; the named columns of a text table stay
+        text.
+      decimal: the decimal mark of a text table, otherwise ``None``.
+      remarks: what was detected, each a sentence without a full stop.
+    """
+
+    columns: list[str]
+    frames: Callable[[int, Sequence[str]], Iterator[pd.DataFrame]]
+    decimal: str | None = None
+    remarks: tuple[str, ...] = ()
 
 
 def convert(
@@ -35,25 +54,25 @@ def convert(
     """Convert a table to a folder from which :func:`fsjax.data.load` reads rows as it needs them.
 
     The folder has ``X.npy``, rows of float32 (float64 where float32 is too coarse for a column, by
-    the rule of :func:`fsjax.data.load_table`), ``y.npy``, ``names.json`` and ``manifest.json``. It
-    appears complete or not at all.
+    the rule of :func:`fsjax.data.load_table`), ``y.npy``, ``names.json`` with the names of the
+    columns, and ``source.txt``. It appears complete or not at all.
 
     Args:
       source: a ``.csv`` or ``.tsv`` file with a line of column names, whose separator and decimal
-        mark are detected, a ``.parquet`` file or a folder of them, or a ``.libsvm``/``.svm`` file.
-        It may be larger than the memory.
-      folder: the folder to write; by default beside the source, with ``.fsjax`` appended to its
-        name. A folder that already holds the same conversion is left as it is.
-      target: the column to predict, by name or number; ``None`` for LIBSVM, where it is fixed.
+        mark are detected, a ``.parquet`` file or a folder of them. It may be larger than the
+        memory.
+      folder: the folder to write, which must not exist; by default beside the source, with
+        ``.fsjax`` appended to its name.
+      target: the column to predict, by name or number.
       progress: whether to show a progress bar.
 
     Returns:
       The folder.
 
     Raises:
-      DataError: if the source is missing or has columns that are not numbers, if the folder holds
-        something else, or if it cannot be written, for example because the disk is full; nothing
-        is left behind in that case.
+      DataError: if the source is missing or has columns that are not numbers, if the folder exists,
+        or if it cannot be written, for example because the disk is full; nothing is left behind in
+        that case.
       ConfigError: for arguments of another type.
     """
     check_flag("progress", progress)
@@ -61,16 +80,23 @@ def convert(
         raise ConfigError(f"target={target!r}; give the name or the number of one column")
     source = Path(source).expanduser()
     table_folder = Path(f"{source}.fsjax") if folder is None else Path(folder).expanduser()
-    if table_folder.exists() and source.exists():
-        _check_same(table_folder, _described(source, target))
-        return table_folder
-    table = open_source(source, target)
-    record = _described(source, target)
+    if table_folder.exists():
+        raise DataError(f"{table_folder} exists; remove it, or name another folder")
     partial = table_folder.with_name(f".{table_folder.name}.{os.getpid()}.partial")
     try:
+        with reader_errors(source):
+            table = _open(source)
+            chosen = None if target is None else target_column(table.columns, target)
+            names = [name for name in table.columns if name != chosen]
+            if not names:
+                raise DataError("it has no columns besides the target; give at least one feature")
         partial.mkdir(parents=True)
-        about = _write(table, partial, progress)
-        write_text(partial / MANIFEST, json.dumps({**record, **about}, indent=2) + "\n")
+        with tqdm(desc=f"convert {source}", unit="row", disable=not progress) as bar:
+            y = _write(source, table, names, chosen, partial / "X.npy", bar)
+        if y is not None:
+            np.save(partial / "y.npy", y, allow_pickle=False)
+        write_text(partial / "names.json", json.dumps(names, ensure_ascii=False))
+        write_text(partial / "source.txt", ", ".join([str(source.absolute()), *table.remarks]))
         os.replace(partial, table_folder)
     except OSError as error:
         raise DataError(
@@ -82,120 +108,79 @@ def convert(
     return table_folder
 
 
-def _described(source: Path, target: TargetColumn) -> dict[str, Any]:
-    """The part of the record that identifies a conversion."""
-    return {"form": _FORM, "source": files_of(source), "target": target}
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read the record of a conversion and check that its files and source have not changed.
-
-    Raises:
-      DataError: if they have, or the record is missing or damaged.
-    """
-    again = f"remove {folder} and convert again (fsjax convert)"
-    try:
-        record = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        files, form = record["files"], record["form"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise DataError(f"{folder / MANIFEST} is missing or damaged; {again}") from None
-    if form != _FORM:
-        raise DataError(f"{folder} was made by another version of fsjax; {again}")
-    sizes = {name: _size(folder / name) for name in files}
-    if bad := [name for name, size in files.items() if sizes[name] != size]:
+def _open(path: Path) -> _Source:
+    suffix = path.suffix.lower()
+    if not path.exists():
+        raise DataError("there is no file or folder of this name; give the path of a table")
+    if path.is_dir() or suffix == ".parquet":
+        columns, frames = parquet_frames(path)
+        return _Source(columns, lambda rows, as_text: frames(rows))
+    if suffix not in USUAL_SEPARATOR:
         raise DataError(
-            f"{folder / bad[0]} has {sizes[bad[0]]} bytes, but {files[bad[0]]} were "
-            f"written; {again}"
+            f"the suffix {suffix!r} is not converted; "
+            f"{nearest(suffix, (*USUAL_SEPARATOR, '.parquet'))}, or a folder of Parquet files"
         )
-    source = Path(record["source"]["path"])
-    # The source may have been removed, and the folder may have been copied without it.
-    if source.exists() and files_of(source) != record["source"]:
-        raise DataError(f"{source} has changed since it was converted to {folder}; {again}")
-    return record
+    with path.open("rb") as file:
+        table = open_text(file, USUAL_SEPARATOR[suffix])
+
+    def frames_of_text(rows: int, as_text: Sequence[str]) -> Iterator[pd.DataFrame]:
+        with path.open("rb") as file:
+            yield from table.frames(file, rows, as_text)
+
+    named = [name for name in table.header if name]
+    return _Source(named, frames_of_text, table.dialect.decimal, table.remarks)
 
 
-def files_of(source: Path) -> dict[str, Any]:
-    """Name, size and modification time of the files of a source."""
-    files = parquet_files(source) if source.is_dir() else [source]
-    stats = [(file, file.stat()) for file in files]
-    return {
-        "path": str(source.absolute()),
-        "files": [[file.name, stat.st_size, stat.st_mtime_ns] for file, stat in stats],
-    }
-
-
-def _check_same(folder: Path, record: dict[str, Any]) -> None:
-    """DataError unless the folder holds the conversion that ``record`` describes."""
-    if not (folder / MANIFEST).exists():
-        raise DataError(f"{folder} exists and is not a converted table; name another folder")
-    stored = read_manifest(folder)
-    if changes := Identity(record).changes(Identity({name: stored.get(name) for name in record})):
-        raise DataError(
-            f"{folder} holds another conversion ({changes}); remove it, or name another folder"
-        )
-
-
-def _size(path: Path) -> int | None:
-    return path.stat().st_size if path.is_file() else None
-
-
-def _write(table: BlockSource, folder: Path, progress: bool) -> dict[str, Any]:
-    """Write all files but the manifest; returns what the manifest says of them."""
-    dtypes: tuple[np.dtype, ...] = (np.dtype(np.float32), np.dtype(np.float64))
-    for dtype in dtypes:
-        rows, y, finite, loses = _write_rows(table, folder / "X.npy", dtype, progress)
-        if not loses:
+def _write(
+    source: Path, table: _Source, names: list[str], target: str | None, path: Path, bar: tqdm
+) -> np.ndarray | None:
+    """Write X as float32 or, if that is too coarse, as float64; returns y."""
+    as_text = [] if target is None else [target]
+    for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
+        num_rows, targets, rounding = 0, [], Rounding()
+        with path.open("wb") as file:
+            _header(file, dtype, (0, len(names)))
+            with reader_errors(source, "cannot be converted"):
+                for frame in filter(len, table.frames(rows_of_block(len(names)), as_text)):
+                    X = features_of(frame[names])
+                    with np.errstate(over="ignore"):
+                        rounded = np.ascontiguousarray(X, dtype)
+                    rounding.add(X, rounded)
+                    file.write(rounded.data.cast("B"))
+                    targets += [] if target is None else [frame[target]]
+                    num_rows += len(X)
+                    bar.update(len(X))
+            if not num_rows:
+                raise DataError(f"{source} is empty: it has no rows")
+            # The header has a fixed length, so it can be written again with the number of rows.
+            file.seek(0)
+            _header(file, dtype, (num_rows, len(names)))
+            file.flush()
+            os.fsync(file.fileno())
+        if not rounding.noticeable:
             break
-    names = ["X.npy"]
-    if y is not None:
-        with (folder / "y.npy").open("wb") as file:
-            np.save(file, y, allow_pickle=False)
-        names.append("y.npy")
-    if table.names is not None:
-        write_text(folder / "names.json", json.dumps(table.names, ensure_ascii=False))
-        names.append("names.json")
-    return {
-        "rows": rows,
-        "columns": table.columns,
-        "dtype": dtype.name,
-        "finite": finite,
-        "remarks": table.remarks,
-        "files": {name: _size(folder / name) for name in names},
-    }
+    with reader_errors(source):
+        return _labels(pd.concat(targets), table.decimal) if targets else None
 
 
-def _write_rows(
-    table: BlockSource, path: Path, dtype: np.dtype, progress: bool
-) -> tuple[int, np.ndarray | None, bool, bool]:
-    """Write X; returns the number of rows, y, and whether X is finite and loses by float32."""
-    rows, targets, finite, rounding = 0, [], True, Rounding()
-    bar = tqdm(total=table.rows, desc=f"convert {table.where}", unit="row", disable=not progress)
-    with path.open("wb") as file, bar:
-        _header(file, dtype, (0, table.columns))
-        for X, y in _guarded(table):
-            with np.errstate(over="ignore"):
-                stored = np.ascontiguousarray(X, dtype)
-            if dtype == np.float32:
-                rounding.add(X, stored)
-            finite = finite and bool(np.isfinite(stored).all())
-            file.write(stored.data.cast("B"))
-            rows += len(X)
-            targets += [] if y is None else [y]
-            bar.update(len(X))
-        if not rows:
-            raise DataError(f"{table.where} is empty: it has no rows")
-        # The header has a fixed length, so it can be written again with the number of rows.
-        file.seek(0)
-        _header(file, dtype, (rows, table.columns))
-        file.flush()
-        os.fsync(file.fileno())
-    return rows, table.join(targets) if targets else None, finite, rounding.noticeable
+def _labels(y: pd.Series, decimal: str | None) -> np.ndarray:
+    """Numbers or text, which are stored without pickle; DataError for missing labels.
 
-
-def _guarded(table: BlockSource) -> Iterator[tuple[np.ndarray, Any]]:
-    """The blocks of a source; errors of its reader become a DataError."""
-    with reader_errors(table.where, "cannot be converted"):
-        yield from table.blocks()
+    Text tables with a decimal mark hold numbers as text.
+    """
+    if decimal == "," and (numbers := numbers_with_commas(y)) is not None:
+        return numbers.to_numpy()
+    if decimal is not None:
+        try:
+            return pd.to_numeric(y).to_numpy()
+        except ValueError:
+            pass
+    values = y.to_numpy()
+    if decimal is None and values.dtype != object:
+        return values
+    if y.isna().any():
+        raise DataError(f"the target has {int(y.isna().sum())} missing values; drop these rows")
+    return values.astype(str)
 
 
 def _header(file: IO[bytes], dtype: np.dtype, shape: tuple[int, int]) -> None:

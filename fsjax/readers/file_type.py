@@ -68,7 +68,10 @@ def located(name: str, folders: Sequence[Path] = ()) -> Path:
         return existing
     path = places[0]
     if path.is_dir():
-        raise DataError(f"{path} is a folder; give the path of a file in it")
+        raise DataError(
+            f"{path} is a folder; give the path of a file in it, or convert "
+            "a folder of Parquet files (fsjax convert)"
+        )
     folder = path.parent
     beside = [item.name for item in folder.iterdir()] if folder.is_dir() else []
     close = difflib.get_close_matches(path.name, beside, n=1)

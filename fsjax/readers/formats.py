@@ -18,9 +18,7 @@ from sklearn.datasets import load_svmlight_file
 
 from fsjax.environment.memory_limits import check_bytes, limit_of
 from fsjax.errors import DataError
-from fsjax.extras import require
 from fsjax.readers.matlab import read_arrays
-from fsjax.readers.unlzw import unlzw
 from fsjax.storage.npz import open_arrays
 from fsjax.tables.checks import is_constant
 from fsjax.tables.sparse import as_csr, canonical, dense
@@ -214,12 +212,7 @@ def read_har(files: Sequence[bytes]) -> FileTable:
 
 def read_mice(files: Sequence[bytes]) -> FileTable:
     """Read Mice Protein Expression: the 77 protein columns (NaN where missing) and the class."""
-    data = files[0]
-    if data.startswith((b"\xd0\xcf\x11\xe0", b"PK")):
-        require("openpyxl" if data.startswith(b"PK") else "xlrd", "reading the Excel file")
-        frame = pd.read_excel(io.BytesIO(data))
-    else:
-        frame = pd.read_csv(io.BytesIO(plain(data)))
+    frame = pd.read_csv(io.BytesIO(plain(files[0])))
     proteins = [name for name in frame.columns if str(name).endswith("_N")]
     return FileTable(
         frame[proteins].to_numpy(np.float32),
@@ -253,15 +246,12 @@ def read_cifar100(files: Sequence[bytes]) -> FileTable:
 
 
 def plain(data: bytes) -> bytes:
-    """Decompress gzip and compress files; DataError beyond half of the free memory."""
-    limit = limit_of(None)
-    if data.startswith(b"\x1f\x8b"):
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            content = file.read(limit + 1)
-    elif data.startswith(b"\x1f\x9d"):
-        content = unlzw(data, limit)
-    else:
+    """Decompress gzip files; DataError beyond half of the free memory."""
+    if not data.startswith(b"\x1f\x8b"):
         return data
+    limit = limit_of(None)
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        content = file.read(limit + 1)
     check_bytes(len(content), limit, "unpacked, it", "it may be damaged or hostile")
     return content
 

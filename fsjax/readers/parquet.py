@@ -1,14 +1,17 @@
-"""Parquet files as tables that are read as a whole; needs the extra ``parquet`` (pyarrow)."""
+"""Parquet files as tables, whole or in blocks of rows; needs the extra ``parquet`` (pyarrow)."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fsjax.environment.memory_limits import check_bytes
+from fsjax.errors import DataError
 from fsjax.extras import require
 
 
@@ -40,6 +43,31 @@ def parquet_frame(data: bytes, max_bytes: int | None) -> pd.DataFrame:
     # Checksums are verified for pages that have them.
     frame = pd.read_parquet(io.BytesIO(data), page_checksum_verification=True)
     return frame.rename(columns=str)
+
+
+def parquet_frames(path: Path) -> tuple[list[str], Callable[[int], Iterator[pd.DataFrame]]]:
+    """The columns of a file, or of all files of a folder, and a reader of so many rows at a time.
+
+    Raises:
+      DataError: if pyarrow is missing, or the folder has no files.
+    """
+    require("pyarrow", "reading Parquet files")
+    from pyarrow import dataset
+
+    files = sorted(map(str, path.glob("*.parquet"))) if path.is_dir() else [str(path)]
+    if not files:
+        raise DataError("it has no .parquet files; give a folder that holds some, or a file")
+    options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+    form = dataset.ParquetFileFormat(default_fragment_scan_options=options)
+    table = dataset.dataset(files, format=form)
+
+    def frames(rows: int) -> Iterator[pd.DataFrame]:
+        # Few, because batches that are read ahead are in memory.
+        for batch in table.to_batches(batch_size=rows, batch_readahead=1, fragment_readahead=1):
+            yield batch.to_pandas().rename(columns=str)
+
+    # The index of a saved frame is not among the columns.
+    return list(table.schema.empty_table().to_pandas().rename(columns=str)), frames
 
 
 def _texts(metadata: Any) -> list[str]:

@@ -1,69 +1,47 @@
-"""One interface for tables in memory, sparse tables and tables on disk. It does not use JAX.
+"""One interface for tables in memory, sparse tables and streamed tables. It does not use JAX.
 
-A user's table is an array, a sparse matrix or a :class:`fsjax.tables.stored.StoredTable`;
-:func:`numbers_of` and :func:`as_table` choose the class that fits.
+A user's table is an array, a sparse matrix or a :class:`fsjax.tables.streamed.StreamedTable`;
+:func:`as_table` gives each of them the interface.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import csr_array, issparse
 
-from fsjax.tables.sparse import (
-    as_csr,
-    column_limits,
-    column_moments,
-    count_by_column,
-    stays_sparse,
-    table_moments,
-)
-from fsjax.tables.stored import StoredTable, added, row_blocks
-from fsjax.tables.user_arrays import as_array, frame_values, plain_columns
+from fsjax.tables.sparse import column_limits, column_moments, count_by_column, table_moments
+
+if TYPE_CHECKING:
+    from fsjax.tables.streamed import StreamedTable
 
 #: A table of the user, once it is read.
-RawTable: TypeAlias = np.ndarray | csr_array | StoredTable
-
-X = TypeVar("X", np.ndarray, csr_array, StoredTable)
+RawTable: TypeAlias = "np.ndarray | csr_array | StreamedTable"
 
 #: Two values for each column, ``(D,)`` both.
 Pair = tuple[np.ndarray, np.ndarray]
 
+#: Entries of the rows that are in memory at once.
+BLOCK = 2**22
 
-@dataclass(frozen=True, eq=False)
-class Table(ABC, Generic[X]):
+
+class Table(ABC):
     """Rows ``(N, D)`` of real numbers.
 
     Attributes:
-      raw: the rows as the user gave them.
-      on_disk: whether rows are read from disk each time they are used.
+      on_disk: whether rows are read each time they are used.
       sparse: whether zeros are not stored.
       batches_only: why the table cannot be used as one dense array, and what to do instead;
         ``None`` if it can.
     """
 
-    raw: X
-
     on_disk = False
     sparse = False
     batches_only: ClassVar[str | None] = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """``(N, D)``."""
-        return self.raw.shape[0], self.raw.shape[1]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The type of the values."""
-        return self.raw.dtype
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     @abstractmethod
     def limits(self) -> Pair:
@@ -86,33 +64,42 @@ class Table(ABC, Generic[X]):
         """Some columns of some rows, both given by index, as a new dense array ``(B, M)``."""
 
 
-class DenseTable(Table[np.ndarray]):
+@dataclass(frozen=True, eq=False)
+class DenseTable(Table):
     """An array in memory."""
+
+    raw: np.ndarray
 
     def limits(self) -> Pair:
         return self.raw.min(axis=0), self.raw.max(axis=0)
 
     def moments(self) -> Pair:
-        total = np.zeros(self.shape[1])
-        for block in row_blocks(self.raw):
+        total = np.zeros(self.raw.shape[1])
+        for block in self._blocks():
             total = added(total, block.astype(np.float64))
-        return _moments(self.raw, total)
+        return moments_of(self._blocks(), len(self.raw), total)
 
     def whole_moments(self) -> tuple[float, float]:
-        sums = [block.astype(np.float64).sum(axis=1) for block in row_blocks(self.raw)]
-        return _whole_moments(self.raw, np.concatenate(sums).sum())
+        sums = [block.astype(np.float64).sum(axis=1) for block in self._blocks()]
+        return whole_moments_of(self._blocks(), self.raw.size, np.concatenate(sums).sum())
 
     def not_finite(self) -> Pair:
         if np.isfinite(self.raw).all():
-            return _no_counts(self.shape[1])
+            return _no_counts(self.raw.shape[1])
         return np.isnan(self.raw).sum(axis=0), np.isinf(self.raw).sum(axis=0)
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return self.raw[np.ix_(rows, columns)]
 
+    def _blocks(self) -> Iterator[np.ndarray]:
+        return (self.raw[rows] for rows in row_blocks(self.raw.shape))
 
-class SparseTable(Table[csr_array]):
+
+@dataclass(frozen=True, eq=False)
+class SparseTable(Table):
     """A SciPy matrix in memory, in the form that :func:`fsjax.tables.sparse.as_csr` returns."""
+
+    raw: csr_array
 
     sparse = True
     batches_only = (
@@ -131,7 +118,7 @@ class SparseTable(Table[csr_array]):
 
     def not_finite(self) -> Pair:
         if np.isfinite(self.raw.data).all():
-            return _no_counts(self.shape[1])
+            return _no_counts(self.raw.shape[1])
         missing, infinite = np.isnan(self.raw.data), np.isinf(self.raw.data)
         return count_by_column(self.raw, missing), count_by_column(self.raw, infinite)
 
@@ -139,78 +126,53 @@ class SparseTable(Table[csr_array]):
         return self.raw[rows][:, columns].toarray()
 
 
-class DiskTable(Table[StoredTable]):
-    """Rows of a file, which are read in blocks."""
-
-    on_disk = True
-    batches_only = (
-        "it cannot stay on disk; read it with data.dense=true (fsjax.data.load(..., dense=True)), "
-        "or choose a method that trains by batches, such as binmask, stg or wast"
-    )
-
-    def limits(self) -> Pair:
-        return self.raw.summary.lowest, self.raw.summary.highest
-
-    def moments(self) -> Pair:
-        return _moments(self.raw, self.raw.summary.total)
-
-    def whole_moments(self) -> tuple[float, float]:
-        # A NumPy scalar, so that float32 rows minus the mean are float64.
-        return _whole_moments(self.raw, np.float64(self.raw.summary.overall))
-
-    def not_finite(self) -> Pair:
-        missing, infinite = _no_counts(self.shape[1])
-        if self.raw.finite:
-            return missing, infinite
-        for block in row_blocks(self.raw):
-            if not np.isfinite(block).all():
-                missing = missing + np.isnan(block).sum(axis=0)
-                infinite = infinite + np.isinf(block).sum(axis=0)
-        return missing, infinite
-
-    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return self.raw.take(rows, columns)
-
-
-def numbers_of(x: Any) -> np.ndarray | csr_array:
-    """The numbers of a table in memory that a user hands over: CSR if it is sparse.
-
-    Args:
-      x: an array, a sparse matrix or array of SciPy, or a pandas frame, which counts as sparse if
-        one of its columns is.
-
-    Raises:
-      DataError: if it is not an array, or cannot be read as numbers (:func:`as_csr`).
-    """
-    x = plain_columns(x)
-    if stays_sparse(x):
-        return as_csr(x)
-    return frame_values(x) if isinstance(x, pd.DataFrame) else as_array(x, "X")
-
-
 def as_table(raw: RawTable) -> Table:
     """The common interface to a table of any form."""
-    if isinstance(raw, StoredTable):
-        return DiskTable(raw)
+    if isinstance(raw, Table):
+        return raw
     return SparseTable(raw) if issparse(raw) else DenseTable(raw)
 
 
-def _moments(X: np.ndarray | StoredTable, total: np.ndarray) -> Pair:
-    """Means and standard deviations from the column sums, without a float64 copy of X.
+def rows_of_block(columns: int) -> int:
+    """The number of rows that are in memory at once, at least one."""
+    return max(BLOCK // columns, 1)
+
+
+def row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
+    """The rows ``(N, D)`` of each block."""
+    step = rows_of_block(shape[1])
+    return (slice(start, start + step) for start in range(0, shape[0], step))
+
+
+def added(total: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Add float64 rows to column sums ``(D,)``; the rows are overwritten.
+
+    Rows are added one after the other, so that the sum does not depend on the blocks.
+    """
+    rows[0] += total
+    return rows.sum(axis=0)
+
+
+def moments_of(blocks: Iterable[np.ndarray], count: int, total: np.ndarray) -> Pair:
+    """Means and standard deviations from the column sums, without a float64 copy of all rows.
 
     The results do not depend on where the rows are stored.
     """
-    mean, squares = total / X.shape[0], np.zeros(X.shape[1])
-    for block in row_blocks(X):
+    mean, squares = total / count, np.zeros(len(total))
+    for block in blocks:
         squares = added(squares, np.square(block - mean))
-    return mean, np.sqrt(squares / X.shape[0])
+    return mean, np.sqrt(squares / count)
 
 
-def _whole_moments(X: np.ndarray | StoredTable, overall: float) -> tuple[float, float]:
-    """Mean and standard deviation of all entries, from their sum."""
-    size = X.shape[0] * X.shape[1]
+def whole_moments_of(
+    blocks: Iterable[np.ndarray], size: int, overall: np.float64
+) -> tuple[float, float]:
+    """Mean and standard deviation of all entries, from their sum.
+
+    The sum is a NumPy scalar, so that float32 rows minus the mean are float64.
+    """
     mean = overall / size
-    squares = [np.square(block - mean).sum(axis=1) for block in row_blocks(X)]
+    squares = [np.square(block - mean).sum(axis=1) for block in blocks]
     return mean, np.sqrt(np.concatenate(squares).sum() / size)
 
 

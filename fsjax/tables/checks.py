@@ -94,9 +94,9 @@ def numeric_columns(
     return tuple(map(str, frame.columns))
 
 
-def check_text(X: np.ndarray) -> None:
+def check_text(X: RawTable) -> None:
     """DataError like that of :func:`numeric_columns` for an array ``(N, D)`` that holds text."""
-    if X.ndim != 2 or X.dtype.kind not in "OUST":
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "OUST":
         return
     text = np.vectorize(_is_text, otypes=[bool])(X) if X.size else np.zeros(X.shape, bool)
     bad = np.flatnonzero(text.any(axis=0))

@@ -12,7 +12,7 @@ from fsjax.errors import DataError
 from fsjax.tables.base import RawTable, Table, as_table
 from fsjax.tables.columns import default_names
 from fsjax.tables.sparse import canonical
-from fsjax.tables.stored import StoredTable
+from fsjax.tables.streamed import StreamedTable, streamed_if_large
 from fsjax.tables.user_arrays import check_masked
 
 
@@ -25,8 +25,9 @@ class Dataset:
         X: (N, D) float32, float64 where float32 is too coarse for a column, or a compact integer
             type (cast it before arithmetic). Never NaN or infinite if it comes from
             :func:`fsjax.data.load`. Sparse tables of any SciPy format become a
-            ``scipy.sparse.csr_array``. A table on disk is a
-            :class:`fsjax.tables.stored.StoredTable`.
+            ``scipy.sparse.csr_array``. A table whose rows are read while they are used is a
+            :class:`fsjax.tables.streamed.StreamedTable`; a ``numpy.memmap`` or an array of another
+            library (h5py, zarr, Dask) becomes one if it takes more than half of the free memory.
         y: (N,) int32 classes numbered from 0, or (N,) or (N, C) floats, or None.
             ``fsjax.tasks`` says what each task takes; for survival, time and event.
         feature_names: D names, or None.
@@ -56,7 +57,8 @@ class Dataset:
 
     def __post_init__(self) -> None:
         # Assignment is refused because the class is frozen.
-        object.__setattr__(self, "X", canonical(self.X, f"X of {self.name}"))
+        X = canonical(streamed_if_large(self.X), f"X of {self.name}")
+        object.__setattr__(self, "X", X)
         for label, part in (("X", self.X), ("y", self.y), ("official_split", self.official_split)):
             _check_array(part, f"{label} of {self.name}")
         if self.X.ndim != 2:
@@ -156,7 +158,7 @@ class Dataset:
 def _check_array(part: object, where: str) -> None:
     """DataError unless a part is a real array without masked values."""
     absent = part is None and not where.startswith("X ")
-    if absent or issparse(part) or isinstance(part, StoredTable):
+    if absent or issparse(part) or isinstance(part, StreamedTable):
         return
     if not isinstance(part, np.ndarray):
         raise DataError(f"{where} is of the type {type(part).__name__}; give a NumPy array")

@@ -1,4 +1,4 @@
-"""Scaled rows in every form that the engine trains on: arrays, sparse rows and rows on disk.
+"""Scaled rows in every form that the engine trains on: arrays, sparse rows and streamed rows.
 
 Checks that the values, and the squares that losses and metrics take, fit into float32 are here too.
 """
@@ -6,13 +6,13 @@ Checks that the values, and the squares that losses and metrics take, fit into f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 
 from fsjax.errors import DataError
-from fsjax.tables.base import DiskTable, SparseTable, Table
+from fsjax.tables.base import DenseTable, SparseTable, Table
 from fsjax.tables.checks import name_some
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaling import Scaler, apply, apply_sparse
@@ -24,13 +24,14 @@ from fsjax.tables.sparse_rows import (
     only_columns,
     stacked,
 )
-from fsjax.tables.stored_rows import StoredRows, loaded_rows
+from fsjax.tables.streamed import StreamedTable
+from fsjax.tables.streamed_rows import StreamedRows
 
 #: Scaled rows ``(N, D)`` on the host.
-HostTable: TypeAlias = np.ndarray | SparseRows | StoredRows
+HostTable: TypeAlias = np.ndarray | SparseRows | StreamedRows
 
 #: Scaled rows ``(N, D)`` in compiled code.
-DeviceTable: TypeAlias = jax.Array | SparseRows | StoredRows
+DeviceTable: TypeAlias = jax.Array | SparseRows | StreamedRows
 
 #: Lengths are rounded up to a multiple of at least this many rows.
 _UNIT = 8
@@ -47,10 +48,11 @@ _BEYOND = f"values beyond {_LARGEST:g}"
 
 def scaled(table: Table, scaler: Scaler) -> HostTable:
     """The scaled rows ``(N, D)`` of a table in the form that the engine trains on."""
-    if isinstance(table, DiskTable):
-        return StoredRows(table.shape, table.raw, scaler)
-    if not isinstance(table, SparseTable):
+    if isinstance(table, StreamedTable):
+        return StreamedRows(table.shape, table, scaler)
+    if isinstance(table, DenseTable):
         return apply(scaler, table.raw)
+    assert isinstance(table, SparseTable)
     X = table.raw
     values, base = apply_sparse(scaler, X)
     starts, counts = X.indptr[:-1].astype(np.int32), np.diff(X.indptr).astype(np.int32)
@@ -67,21 +69,9 @@ def filled_length(count: int) -> int:
     return -(-count // unit) * unit
 
 
-@overload
-def filled_rows(x: np.ndarray) -> np.ndarray: ...
-
-
-@overload
-def filled_rows(x: StoredRows) -> StoredRows: ...
-
-
-@overload
-def filled_rows(x: HostTable) -> HostTable: ...
-
-
-def filled_rows(x: HostTable) -> HostTable:
+def filled_rows(x: HostTable) -> Any:
     """``(N, ...)`` padded to :func:`filled_length` with zeros or, if sparse, with empty rows."""
-    if isinstance(x, StoredRows):
+    if isinstance(x, StreamedRows):
         return x.filled(filled_length(len(x)))
     if isinstance(x, SparseRows):
         return filled_sparse(x, filled_length(len(x)), filled_length(max(x.values.size, 1)))
@@ -91,7 +81,7 @@ def filled_rows(x: HostTable) -> HostTable:
 
 def without_rows(x: HostTable) -> HostTable:
     """The same columns without rows."""
-    if isinstance(x, StoredRows):
+    if isinstance(x, StreamedRows):
         return x.none()
     return no_rows(x) if isinstance(x, SparseRows) else x[:0]
 
@@ -100,7 +90,7 @@ def with_columns(x: HostTable, columns: np.ndarray, zero_others: bool) -> HostTa
     """Rows in memory with only the columns ``(M,)``, or with zeros in place of the others."""
     if isinstance(x, SparseRows):
         return only_columns(x, columns, zero_others)
-    rows = loaded_rows(x)
+    rows = dense_rows(x)
     if not zero_others:
         return rows[:, columns]
     kept = np.zeros(rows.shape[1], bool)
@@ -110,7 +100,7 @@ def with_columns(x: HostTable, columns: np.ndarray, zero_others: bool) -> HostTa
 
 def dense_rows(x: HostTable) -> np.ndarray:
     """Scaled rows ``(N, D)`` as an array."""
-    return np.asarray(x[:]) if isinstance(x, SparseRows) else loaded_rows(x)
+    return x.read() if isinstance(x, StreamedRows) else np.asarray(x[:])
 
 
 def stack_rows(trees: Sequence[Any]) -> Any:
@@ -129,19 +119,19 @@ def columns_beyond(x: HostTable, largest: float) -> np.ndarray:
     if isinstance(x, SparseRows):
         values, base = (~(np.abs(np.asarray(part)) <= largest) for part in (x.values, x.base))
         return np.unique([*np.asarray(x.columns)[values], *np.flatnonzero(base)]).astype(int)
-    lowest, highest = x.limits() if isinstance(x, StoredRows) else (x.min(axis=0), x.max(axis=0))
+    lowest, highest = x.limits() if isinstance(x, StreamedRows) else (x.min(axis=0), x.max(axis=0))
     # Comparisons with NaN are false.
     return np.flatnonzero(~((lowest >= -largest) & (highest <= largest)))
 
 
 def leaves_of(rows: Any) -> list[np.ndarray]:
-    """The arrays of scaled rows; for rows on disk, the limits of their columns."""
-    return [rows.limits()] if isinstance(rows, StoredRows) else jax.tree.leaves(rows)
+    """The arrays of scaled rows; for streamed rows, the limits of their columns."""
+    return [rows.limits()] if isinstance(rows, StreamedRows) else jax.tree.leaves(rows)
 
 
 def content_of(rows: HostTable) -> list[np.ndarray]:
-    """Arrays that identify rows on disk; none for rows in memory, whose arrays identify them."""
-    return rows.content() if isinstance(rows, StoredRows) else []
+    """Arrays that identify streamed rows; none for rows in memory, whose arrays identify them."""
+    return rows.content() if isinstance(rows, StreamedRows) else []
 
 
 def check_range(x: HostTable, part: str, dataset: Dataset, kind: str) -> None:

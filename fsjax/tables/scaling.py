@@ -40,15 +40,15 @@ class Scaler(NamedTuple):
     scale: np.ndarray
 
 
-def apply(scaler: Scaler, X: np.ndarray, in_place: bool = False) -> np.ndarray:
+def apply(scaler: Scaler, X: np.ndarray) -> np.ndarray:
     """Scale (N, D) rows of any numeric type; returns (N, D) float32.
 
     Values that float32 cannot represent, such as times in seconds, are shifted before they are
-    rounded. With ``in_place`` X may be overwritten.
+    rounded.
     """
     X = np.asarray(X)
     if np.can_cast(X.dtype, np.float32) and is_single(scaler):
-        scaled = np.asarray(X, np.float32) if in_place else np.array(X, dtype=np.float32)
+        scaled = np.array(X, dtype=np.float32)
         shift, scale = (
             np.broadcast_to(np.asarray(part, np.float32), scaled.shape) for part in scaler
         )

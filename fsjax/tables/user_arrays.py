@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pandas.api.extensions import ExtensionArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from fsjax.errors import ConfigError, DataError
+from fsjax.tables.sparse import as_csr, stays_sparse
 
 
 def as_array(values: Any, where: str) -> np.ndarray:
@@ -35,6 +36,22 @@ def as_array(values: Any, where: str) -> np.ndarray:
             "give rows of the same length" if "inhomogeneous" in str(error) else "give an array"
         )
         raise DataError(f"{where} is not an array ({message}); {advice}") from None
+
+
+def numbers_of(x: Any) -> np.ndarray | csr_array:
+    """The numbers of a table in memory that a user hands over: CSR if it is sparse.
+
+    Args:
+        x: an array, a sparse matrix or array of SciPy, or a pandas frame, which counts as sparse if
+            one of its columns is.
+
+    Raises:
+        DataError: if it is not an array, or cannot be read as numbers (:func:`as_csr`).
+    """
+    x = plain_columns(x)
+    if stays_sparse(x):
+        return as_csr(x)
+    return frame_values(x) if isinstance(x, pd.DataFrame) else as_array(x, "X")
 
 
 def check_masked(values: Any, where: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.io
-from registered import compress, rows_of
+from registered import rows_of
 
 from fsjax import data
 from fsjax.datasets.catalog import ENTRIES
@@ -111,8 +111,8 @@ def test_isolet_of_the_archive(tmp_path, shrink) -> None:
         ", ".join(f"{v:.4f}" for v in row) + f", {label}." for row, label in zip(X, y, strict=True)
     ]
     with zipfile.ZipFile(tmp_path / "isolet.zip", "w") as archive:
-        archive.writestr("isolet1+2+3+4.data.Z", compress("\n".join(lines[:40]).encode()))
-        archive.writestr("isolet5.data.Z", compress("\n".join(lines[40:]).encode()))
+        archive.writestr("isolet1+2+3+4.data.gz", gzip.compress("\n".join(lines[:40]).encode()))
+        archive.writestr("isolet5.data.gz", gzip.compress("\n".join(lines[40:]).encode()))
     loaded = data.load("isolet", tmp_path)
     np.testing.assert_allclose(loaded.X, X, rtol=1e-6)
     np.testing.assert_array_equal(loaded.y, y - 1)

@@ -1,7 +1,4 @@
-"""Files with a wrong byte, and small files of huge tables, are refused before unpacking.
-
-Covers ``fsjax.readers.matlab_process``.
-"""
+"""Files with a wrong byte, and small files of huge tables, are refused before unpacking."""
 
 from __future__ import annotations
 
@@ -20,15 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.io
 import scipy.sparse
-from marks import slow_ids
-from registered import compress
 
 from fsjax.data import load
 from fsjax.datasets.files import FileForm, find_file
 from fsjax.environment import memory_limits as limits
 from fsjax.errors import ConfigError, DataError
-from fsjax.readers import matlab as matfile
-from fsjax.readers.formats import plain, read_mat
+from fsjax.readers.formats import plain
 from fsjax.readers.table_files import load_frame
 from fsjax.tables.sparse import check_size
 from fsjax.tables.sparse import dense as to_dense
@@ -117,7 +111,6 @@ def _parquet_of_zeros() -> bytes:
     return file.getvalue()
 
 
-@slow_ids("packed mat-a.mat")
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
@@ -137,7 +130,8 @@ def test_a_small_file_is_not_unfolded(kind: str, name: str, tmp_path: Path) -> N
         for read in (load, load_frame):
             with pytest.raises(DataError, match=r"100.0 MiB \(max_bytes\) are allowed"):
                 read(str(path), target="a" if kind == "parquet" else None, max_bytes=100 * 2**20)
-        assert tracemalloc.get_traced_memory()[1] < 50 * 2**20
+        # SciPy unpacks a block of the file before it tells the shape.
+        assert tracemalloc.get_traced_memory()[1] < (300 if kind == "packed mat" else 50) * 2**20
     finally:
         tracemalloc.stop()
 
@@ -153,10 +147,9 @@ def test_a_packed_stream_is_unpacked_no_further_than_allowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(limits, "free_memory", lambda: 2**20)
-    for packed in (gzip.compress(bytes(10**7)), compress(bytes(10**6))):
-        with pytest.raises(DataError, match="unpacked, it would take .* 512.0 KiB"):
-            plain(packed)
-    assert plain(gzip.compress(bytes(1000))) == plain(compress(bytes(1000))) == bytes(1000)
+    with pytest.raises(DataError, match="unpacked, it would take .* 512.0 KiB"):
+        plain(gzip.compress(bytes(10**7)))
+    assert plain(gzip.compress(bytes(1000))) == bytes(1000)
 
 
 def test_a_wrong_max_bytes() -> None:
@@ -195,42 +188,6 @@ def test_a_big_endian_file(tmp_path: Path) -> None:
     path = tmp_path / "a.mat"
     path.write_bytes(head + struct.pack(">II", 14, len(body)) + body)
     np.testing.assert_array_equal(load(str(path)).X, values.reshape(2, 3).T)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("packed", [False, True])
-def test_wrong_bits_of_a_matlab_file(packed: bool, tmp_path: Path) -> None:
-    # tools/fuzz tries many more.
-    contents = mat_of_kinds(tmp_path / "a.mat", packed).read_bytes()
-    right = read_mat([contents])
-    for bit in np.random.default_rng(0).integers(8 * 128, 8 * len(contents), size=3):
-        data = bytearray(contents)
-        data[bit // 8] ^= 1 << bit % 8
-        try:
-            table = read_mat([bytes(data)])
-        except (DataError, ValueError):
-            continue
-        if packed:
-            assert (table.X != right.X).nnz == 0
-            np.testing.assert_array_equal(table.y, right.y)
-
-
-def test_a_matlab_file_that_crashes_its_reader(tmp_path: Path) -> None:
-    path = tmp_path / "a.mat"
-    scipy.io.savemat(path, {"X": np.eye(3)})
-    tag = struct.pack("<II", 9, 72)
-    assert path.read_bytes().count(tag) == 1
-    # The type 8 does not exist, and SciPy accesses invalid memory for it.
-    path.write_bytes(path.read_bytes().replace(tag, struct.pack("<II", 8, 72)))
-    with pytest.raises(DataError, match="a.mat: it is damaged: SciPy's reader crashed .exit code"):
-        load(str(path))
-
-
-def test_a_matlab_file_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = mat_of_kinds(tmp_path / "a.mat", packed=False)
-    monkeypatch.setattr(matfile, "_START", 0.0)
-    with pytest.raises(DataError, match="a.mat: .* reading it took more than 0 s"):
-        load(str(path))
 
 
 def test_a_matlab_file_of_version_4(tmp_path: Path) -> None:
