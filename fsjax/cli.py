@@ -137,8 +137,8 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
 
     # Heavy, and not needed for --help, a mistyped flag or a file that is not there.
     from fsjax.auto import Origin, select
-    from fsjax.auto.flag_inputs import read_costs, row_groups, row_order, row_weights
-    from fsjax.auto.notes import Note
+    from fsjax.auto.reading.flag_inputs import read_costs, row_groups, row_order, row_weights
+    from fsjax.auto.reading.notes import FILE, Note
     from fsjax.readers.table_files import load_frame
 
     frame, target, remarks, warnings = load_frame(
@@ -148,8 +148,8 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
         decimal=options.decimal,
         skip_rows=options.skip_rows,
     )
-    notes = [Note("(file)", "file", remark) for remark in remarks]
-    notes += [Note("(file)", "notation", warning) for warning in warnings]
+    notes = [Note(FILE, "file", remark) for remark in remarks]
+    notes += [Note(FILE, "notation", warning) for warning in warnings]
     settings: dict[str, Any] = {}
     if options.groups is not None:
         _check_columns("groups", [options.groups], frame)
@@ -170,7 +170,7 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
     frame = frame.drop(columns=dropped)
     _check_columns("keep", kept, frame)
     for note in notes:
-        subject = "" if note.column == "(file)" else f"{note.column!r} "
+        subject = "" if note.column == FILE else f"{note.column!r} "
         print(printable(f"{options.table}: {subject}{note.text}"))
     optional = {
         "task": options.task,

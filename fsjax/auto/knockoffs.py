@@ -11,8 +11,8 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fsjax.auto.discoveries import decoy_model, false_discovery_rates, statistics
-from fsjax.auto.stacked_fits import scores_of_tables, shares
+from fsjax.auto.certainty.false_discovery import decoy_model, false_discovery_rates, statistics
+from fsjax.auto.contest.stacked_fits import scores_of_tables, shares
 from fsjax.datasets.from_arrays import check_task
 from fsjax.engine.check_run import to_dataset
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
@@ -118,8 +118,8 @@ def false_discoveries(
 
     The rate holds as far as decoys resemble the columns that do not matter. Knockoffs reproduce the
     distribution of each column and the correlations of the normal scores, estimated from the same
-    rows (:mod:`fsjax.auto.covariance`), and no other dependence. Rows are taken to be independent;
-    for rows in groups use :func:`fsjax.select` with ``fdr=`` and ``row_groups=``.
+    rows (:mod:`fsjax.auto.certainty.covariance`), and no other dependence. Rows are taken to be
+    independent; for rows in groups use :func:`fsjax.select` with ``fdr=`` and ``row_groups=``.
 
     Args:
       method: the name of a registered method, with its default arguments (and at most D columns to

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fsjax.auto.answer import Request, answer
-from fsjax.auto.chance import Chance
-from fsjax.auto.compete import Contest
-from fsjax.auto.stability import PAIRS
+from fsjax.auto.answer.answer import Request, answer
+from fsjax.auto.certainty.permutation_test import Chance
+from fsjax.auto.certainty.stability import PAIRS
+from fsjax.auto.contest.cross_validation import Contest
 
 
 def run_left_out(request: Request, contest: Contest, chance: Chance) -> None:

@@ -14,31 +14,30 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
-from fsjax.auto import statements
-from fsjax.auto.answer import Origin, Request, answer, early_choice
-from fsjax.auto.budget import Clock, seconds
-from fsjax.auto.chance import Chance, chance_test
-from fsjax.auto.columns import Design, design
-from fsjax.auto.compete import Contest
-from fsjax.auto.fit_to_budget import fit_to_budget
-from fsjax.auto.folds import common_classes, group_numbers
-from fsjax.auto.input_checks import MAX_SEED, check_scale
-from fsjax.auto.judge import Judge, requested_judge
+from fsjax.auto.answer.answer import Origin, Request, answer, early_choice, statements
+from fsjax.auto.certainty.near_leaks import leak_notes
+from fsjax.auto.certainty.permutation_test import Chance, chance_test
+from fsjax.auto.certainty.repeated_rows import repeated_rows
+from fsjax.auto.certainty.stability import MAX_SETS, PAIRS, compete_with_decoys, quick_statistic
+from fsjax.auto.contest.budget import Clock, seconds
+from fsjax.auto.contest.cross_validation import Contest
+from fsjax.auto.contest.fit_to_budget import fit_to_budget
+from fsjax.auto.contest.folds import common_classes, group_numbers
+from fsjax.auto.contest.judge import Judge, requested_judge
+from fsjax.auto.contest.network_settings import contenders, fits_task
+from fsjax.auto.contest.problem import Problem, in_proportion, on_rows, representative_rows
+from fsjax.auto.contest.progress_file import Ledger, Section
+from fsjax.auto.contest.rankers import SIMPLE
+from fsjax.auto.contest.row_weights import check_weighted, weighted_rows_of
+from fsjax.auto.contest.rule import CONSENSUS
+from fsjax.auto.contest.scoring import RANKED, choose_metric, extreme_share, normal_scores
 from fsjax.auto.late_methods import run_left_out
-from fsjax.auto.near_leaks import leak_notes
-from fsjax.auto.network_contenders import contenders, fits_task
-from fsjax.auto.notes import Note
-from fsjax.auto.problem import Problem, in_proportion, on_rows, representative_rows
-from fsjax.auto.progress_file import Ledger, Section
-from fsjax.auto.rankers import SIMPLE
-from fsjax.auto.repeated_rows import repeated_rows
-from fsjax.auto.row_weights import check_weighted, weighted_rows_of
-from fsjax.auto.rule import CONSENSUS
-from fsjax.auto.scoring import RANKED, choose_metric, extreme_share, normal_scores
+from fsjax.auto.reading.columns import Design, design
+from fsjax.auto.reading.input_checks import MAX_SEED, check_scale
+from fsjax.auto.reading.notes import TARGET, Note
+from fsjax.auto.reading.sparse_columns import sparse_design
+from fsjax.auto.reading.target import Names, read_target
 from fsjax.auto.selection import Selection
-from fsjax.auto.sparse_columns import sparse_design
-from fsjax.auto.stability import MAX_SETS, PAIRS, compete_with_decoys, quick_statistic
-from fsjax.auto.target import TARGET, Names, read_target
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number, nearest
 from fsjax.methods import METHODS
 from fsjax.storage.file_lock import exclusive
@@ -133,8 +132,8 @@ def select(
         By default the fewest columns that predict as well as the best are selected.
       impute: ``'mean'`` or ``'median'`` of the training rows for missing numbers, with a column
         that indicates them; ``None`` refuses them. Sparse tables may have none missing.
-      methods: names of the contenders: simple ones (:data:`fsjax.auto.rankers.SIMPLE`) or any
-        registered method. All columns and random ones always take part.
+      methods: names of the contenders: simple ones, or any registered method. All columns and
+        random ones always take part.
       keep: names of columns that are always selected.
       drop: names of columns that are never selected.
       costs: a number above 0 for each column by name, by default 1: selects the cheapest columns
@@ -262,12 +261,16 @@ def _run(request: Request, judge: Judge | None, ledger: Ledger, clock: Clock) ->
         if contest is None or not contest.scores():
             raise
     try:
-        return answer(request, contest, chance)
+        return _selection(request, contest, chance)
     except KeyboardInterrupt:
         if clock.stopped:
             raise
         clock.stop()
-        return answer(request, contest, chance)
+        return _selection(request, contest, chance)
+
+
+def _selection(request: Request, contest: Contest, chance: Chance) -> Selection:
+    return Selection(**vars(answer(request, contest, chance)))
 
 
 def _share_of_networks(contest: Contest, clock: Clock) -> float:

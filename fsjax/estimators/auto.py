@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fsjax.auto import Selection, select
-from fsjax.auto.summary import unsaid_sentences
+from fsjax.auto.page.summary import unsaid_sentences
 from fsjax.errors import DataError
 from fsjax.estimators.base import importance_shares
 from fsjax.tables.columns import default_names

@@ -12,7 +12,7 @@ import pytest
 
 import fsjax.auto
 from fsjax import cli
-from fsjax.auto.flag_inputs import read_costs
+from fsjax.auto.reading.flag_inputs import read_costs
 from fsjax.cli import main
 from fsjax.errors import ConfigError
 

@@ -8,7 +8,9 @@ import pytest
 from auto_helpers import LINEAR, QUICK, table
 
 import fsjax
-from fsjax.auto import answer, compete, discoveries, stability
+from fsjax.auto.answer.answer import answer
+from fsjax.auto.certainty import false_discovery, stability
+from fsjax.auto.contest import cross_validation
 from fsjax.errors import ConfigError
 
 
@@ -81,7 +83,7 @@ def test_the_same_seed_gives_the_same_selection(reference):
 @pytest.mark.slow
 def test_it_goes_on_where_it_was_stopped(tmp_path, reference, monkeypatch):
     frame, y = table()
-    real, calls = compete.Contest._fold, []
+    real, calls = cross_validation.Contest._fold, []
 
     def interrupted(self, name, *args):
         calls.append(name)
@@ -89,7 +91,7 @@ def test_it_goes_on_where_it_was_stopped(tmp_path, reference, monkeypatch):
             raise KeyboardInterrupt
         return real(self, name, *args)
 
-    monkeypatch.setattr(compete.Contest, "_fold", interrupted)
+    monkeypatch.setattr(cross_validation.Contest, "_fold", interrupted)
     half = fsjax.select(frame, y, **LINEAR, budget=None, workdir=tmp_path)
     assert half.stopped and not half.finished
     assert set(half.columns) == {"weight", "kind"}
@@ -129,13 +131,13 @@ def test_what_is_found_survives_an_interruption_near_the_end(where, done, refere
 @pytest.mark.slow
 def test_selection_happens_within_the_training_rows(monkeypatch):
     seen = []
-    real = compete.rank
+    real = cross_validation.rank
 
     def watched(problem, name, part, *args):
         seen.append(len(part.y))
         return real(problem, name, part, *args)
 
-    monkeypatch.setattr(compete, "rank", watched)
+    monkeypatch.setattr(cross_validation, "rank", watched)
     monkeypatch.setattr(stability, "rank", real)
     frame, y = table(100)
     fsjax.select(frame, y, **LINEAR, budget=None)
@@ -211,7 +213,7 @@ def test_rare_classes_are_set_aside_and_named():
 @pytest.mark.slow
 def test_the_decoys_and_the_halves_differ_from_draw_to_draw(monkeypatch):
     drawn = []
-    real, standardise = stability.rank, discoveries.standardise
+    real, standardise = stability.rank, false_discovery.standardise
 
     def watched(problem, name, part, *args):
         drawn.append((part.X.shape, part.X.tobytes()))
@@ -222,7 +224,7 @@ def test_the_decoys_and_the_halves_differ_from_draw_to_draw(monkeypatch):
         return standardise(X, **others)
 
     monkeypatch.setattr(stability, "rank", watched)
-    monkeypatch.setattr(discoveries, "standardise", standardised)
+    monkeypatch.setattr(false_discovery, "standardise", standardised)
     frame, y = table()
     fsjax.select(frame, y, **LINEAR, budget=None)
     assert len(set(drawn)) == len(drawn) > 20
@@ -231,7 +233,7 @@ def test_the_decoys_and_the_halves_differ_from_draw_to_draw(monkeypatch):
 @pytest.mark.slow
 def test_an_answer_ranks_all_rows_and_spares_methods_within_an_error(monkeypatch):
     """Methods are compared on 150 of the 240 rows."""
-    monkeypatch.setattr("fsjax.auto.fit_to_budget.ROWS", (150,))
+    monkeypatch.setattr("fsjax.auto.contest.fit_to_budget.ROWS", (150,))
     rows, statistics = [], []
     rank, statistic = stability.rank, answer.decoy_statistic
 

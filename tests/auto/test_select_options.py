@@ -9,9 +9,11 @@ from auto_helpers import LINEAR, QUICK, table
 from marks import slow_ids
 
 import fsjax
-from fsjax.auto import answer, compete, library, stability
-from fsjax.auto.rankers import martingale_residuals
-from fsjax.auto.rankers.parts import Part
+from fsjax.auto.answer.answer import answer
+from fsjax.auto.certainty import stability
+from fsjax.auto.contest import cross_validation, network_rankings
+from fsjax.auto.contest.rankers import martingale_residuals
+from fsjax.auto.contest.rankers.parts import Part
 from fsjax.errors import ConfigError, DataError
 
 
@@ -77,7 +79,7 @@ def test_other_targets(task, metric, least, chance_level):
 def test_networks_compete_for_other_targets(task):
     X, y = planted(task, 120)
     part = Part(X, y.astype(float))
-    (ranking,) = library.rank_folds("deep_lasso", [part], task, np.arange(9), (2,), 0)
+    (ranking,) = network_rankings.rank_folds("deep_lasso", [part], task, np.arange(9), (2,), 0)
     assert set(ranking.order[2]) == {1, 5}
 
 
@@ -102,7 +104,7 @@ def test_time_that_is_too_short_for_any_score_leaves_a_ranking(tmp_path):
 def test_a_short_time_gives_a_short_answer(monkeypatch):
     # Time is up after the second fold of what is needed: two folds are compared.
     frame, y = table()
-    real = compete.Contest._fold
+    real = cross_validation.Contest._fold
 
     def slow(self, name, fold):
         piece = real(self, name, fold)
@@ -110,7 +112,7 @@ def test_a_short_time_gives_a_short_answer(monkeypatch):
             self.clock.stop()
         return piece
 
-    monkeypatch.setattr(compete.Contest, "_fold", slow)
+    monkeypatch.setattr(cross_validation.Contest, "_fold", slow)
     result = fsjax.select(frame, y, budget="1h")
     assert set(result.curves["method"]) == {"all", "random", "univariate"}
     assert (result.curves["folds"] == 2).all() and result.stopped
@@ -143,7 +145,7 @@ def test_a_short_time_gives_a_short_answer(monkeypatch):
     ],
 )
 def test_bad_calls_are_refused_before_anything_runs(change, message, monkeypatch):
-    monkeypatch.setattr(compete.Contest, "_fold", lambda *_: pytest.fail("it ran"))
+    monkeypatch.setattr(cross_validation.Contest, "_fold", lambda *_: pytest.fail("it ran"))
     frame, y = table()
     with pytest.raises((ConfigError, DataError), match=message):
         fsjax.select(**{"X": frame, "y": y, **change})

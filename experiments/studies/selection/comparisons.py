@@ -24,19 +24,19 @@ from threadpoolctl import threadpool_limits
 
 from experiments.launch import cli
 from experiments.launch.csv_rows import add_rows, read_rows
-from fsjax.auto.answer import early_choice
-from fsjax.auto.budget import Clock
-from fsjax.auto.columns import design_of_array
-from fsjax.auto.comparisons import paired_difference
-from fsjax.auto.compete import ALL, RANDOM, Contest
-from fsjax.auto.differences import BETTER, WORSE, difference
-from fsjax.auto.folds import Fold, parts
-from fsjax.auto.judge import judged, judges_of
-from fsjax.auto.problem import Problem, on_rows, sizes_of
-from fsjax.auto.progress_file import Ledger
-from fsjax.auto.rule import nested_scores
-from fsjax.auto.scoring import choose_metric
-from fsjax.auto.stability import full_order, on_all_rows
+from fsjax.auto.answer.answer import early_choice
+from fsjax.auto.certainty.comparisons import paired_difference
+from fsjax.auto.certainty.stability import full_order, on_all_rows
+from fsjax.auto.contest.budget import Clock
+from fsjax.auto.contest.cross_validation import ALL, RANDOM, Contest
+from fsjax.auto.contest.differences import BETTER, WORSE, difference
+from fsjax.auto.contest.folds import Fold, parts
+from fsjax.auto.contest.judge import judged, judges_of
+from fsjax.auto.contest.problem import Problem, on_rows, sizes_of
+from fsjax.auto.contest.progress_file import Ledger
+from fsjax.auto.contest.rule import nested_scores
+from fsjax.auto.contest.scoring import choose_metric
+from fsjax.auto.reading.columns import design_of_array
 
 #: Fresh rows for the truth, and draws of random columns.
 _FRESH, _RANDOM = 20_000, 10
