@@ -5,8 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from auto_helpers import LINEAR
-from test_contest import problem
+from auto_helpers import LINEAR, problem
 
 import fsjax
 from fsjax.auto.certainty import stability

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from auto_helpers import problem
 from sklearn.model_selection import KFold
-from test_contest import problem
 
 import fsjax
 from fsjax.auto.certainty import stability

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from auto_helpers import problem
 from marks import slow_ids
 
 import fsjax
@@ -23,23 +24,6 @@ from fsjax.auto.contest.rankers import SIMPLE, Ranking
 from fsjax.auto.contest.rankers.parts import Part, standardise
 from fsjax.auto.contest.scoring import METRICS
 from fsjax.auto.reading.columns import Design, design_of_array
-
-
-def problem(rows: int = 120, columns: int = 30, **more) -> Problem:
-    rng = np.random.default_rng(0)
-    y = np.resize([0, 1], rows)
-    example = Problem(
-        design=design_of_array(rng.normal(size=(rows, columns)), None, None),
-        y=y,
-        task="classification",
-        metric=METRICS["accuracy"],
-        rounds=[],
-        methods=("random", "univariate", "l1", "mrmr", "lassonet"),
-        seed=0,
-        sizes=sizes_of(columns),
-        judge=judges_of("classification")[0],
-    )
-    return on_rows(example.replace(**more), np.arange(rows))
 
 
 @pytest.mark.parametrize(
