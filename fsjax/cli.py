@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from fsjax.environment.garbage_collection import skip_at_exit
 from fsjax.environment.process_age import seconds_since_process_start
 from fsjax.environment.terminal import describe, end_with_reader
-from fsjax.errors import ConfigError, FsjaxError, nearest, printable
+from fsjax.errors import ConfigError, DataError, FsjaxError, nearest, printable
 from fsjax.extras import require
 from fsjax.version import __version__
 
@@ -137,7 +137,7 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
 
     # Heavy, and not needed for --help, a mistyped flag or a file that is not there.
     from fsjax.auto import Origin, select
-    from fsjax.auto.reading.flag_inputs import read_costs, row_groups, row_order, row_weights
+    from fsjax.auto.reading.flag_inputs import row_groups, row_order, row_weights
     from fsjax.auto.reading.notes import FILE, Note
     from fsjax.readers.table_files import load_frame
 
@@ -179,7 +179,7 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
         "fdr": options.fdr,
         "methods": options.methods,
         "keep": kept or None,
-        "costs": None if options.costs is None else read_costs(options.costs),
+        "costs": None if options.costs is None else _costs(options.costs),
     }
     settings |= {name: value for name, value in optional.items() if value is not None}
     settings["impute"] = None if options.impute == "none" else options.impute
@@ -204,6 +204,23 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
     paths = f"report: {workdir / 'report.html'}, columns: {workdir / 'columns.csv'}"
     print(f"\n{paths}; {selection.seconds:.0f} s")
     return STOPPED if selection.stopped else 0
+
+
+def _costs(path: str) -> dict[str, float]:
+    """The cost of each column that a file names; ConfigError if it cannot be read."""
+    from fsjax.auto.reading.flag_inputs import column_costs
+    from fsjax.readers.text import USUAL_SEPARATOR, open_text
+
+    file = Path(path).expanduser()
+    try:
+        with file.open("rb") as content:
+            table = open_text(content, USUAL_SEPARATOR.get(file.suffix.lower(), ","))
+            frame = table.frame(content)
+    except OSError as error:
+        raise ConfigError(f"costs: {file} cannot be read: {error.strerror}") from None
+    except DataError as error:
+        raise ConfigError(f"costs: {file}: {error}") from None
+    return column_costs(file, frame)
 
 
 def _names(text: str | None, frame: pd.DataFrame) -> list[str]:

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_limits
 
+from fsjax import ConfigError, DataError, __version__
 from fsjax.auto.answer.answer import Origin, Request, answer, early_choice, statements
 from fsjax.auto.certainty.near_leaks import leak_notes
 from fsjax.auto.certainty.permutation_test import Chance, chance_test
@@ -32,20 +33,18 @@ from fsjax.auto.contest.row_weights import check_weighted, weighted_rows_of
 from fsjax.auto.contest.rule import CONSENSUS
 from fsjax.auto.contest.scoring import RANKED, choose_metric, extreme_share, normal_scores
 from fsjax.auto.late_methods import run_left_out
+from fsjax.auto.reading.column_operations import arrays_of, is_sparse_table
 from fsjax.auto.reading.columns import Design, design
 from fsjax.auto.reading.input_checks import MAX_SEED, check_scale
 from fsjax.auto.reading.notes import TARGET, Note
 from fsjax.auto.reading.sparse_columns import sparse_design
 from fsjax.auto.reading.target import Names, read_target
 from fsjax.auto.selection import Selection
-from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number, nearest
+from fsjax.data import as_array, check_row_order
+from fsjax.errors import check_choice, check_whole, is_number, name_some, nearest
 from fsjax.methods import METHODS
 from fsjax.storage.file_lock import exclusive
 from fsjax.storage.identity import Identity
-from fsjax.tables.checks import name_some
-from fsjax.tables.columns import arrays_of, is_sparse_table
-from fsjax.tables.user_arrays import as_array, check_row_order
-from fsjax.version import __version__
 
 #: Shares of the budget that may be spent by the end of the permutations, of the simple methods, and
 #: of the networks and further rounds: the latter two between these shares, depending on what

@@ -19,7 +19,7 @@ from fsjax.auto import Selection, select
 from fsjax.auto.page.summary import unsaid_sentences
 from fsjax.errors import DataError
 from fsjax.estimators.base import importance_shares
-from fsjax.tables.columns import default_names
+from fsjax.tables.dataset import default_names
 from fsjax.tables.user_arrays import check_row_order
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from sklearn.datasets import load_svmlight_file
 
 from fsjax.errors import DataError, nearest
 from fsjax.extras import require
+from fsjax.readers.decimal_commas import numbers_with_commas
 from fsjax.readers.file_type import reader_errors
 from fsjax.readers.table_files import features_of
 from fsjax.readers.target_columns import target_column
 from fsjax.readers.text import USUAL_SEPARATOR, open_text
-from fsjax.readers.written_numbers import numbers_with_commas
 from fsjax.tables.sparse import MAX_SIZE
 from fsjax.tables.stored import rows_of_block
 

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import issparse
 
+from fsjax import __version__
 from fsjax.auto.answer import statements
 from fsjax.auto.answer.effects import effects, likeness, unit_tests
 from fsjax.auto.answer.selection_record import EFFECTS, SelectionRecord
@@ -40,12 +42,10 @@ from fsjax.auto.contest.problem import Problem
 from fsjax.auto.contest.rankers import Ranking
 from fsjax.auto.contest.rule import Choice, FoldScores
 from fsjax.auto.contest.scoring import Metric
+from fsjax.auto.reading.column_operations import nonzeros
 from fsjax.auto.reading.columns import Design
 from fsjax.auto.reading.notes import LEFT_OUT, ROWS, RUN, Note
 from fsjax.auto.reading.target import Names
-from fsjax.tables.base import as_table
-from fsjax.tables.columns import nonzeros
-from fsjax.version import __version__
 
 _UNKNOWN = float("nan")
 
@@ -239,7 +239,7 @@ def _certainty(
     problem = contest.problem
     units = problem.design.num_units
     means = _best_means(contest.scores())
-    dense = not as_table(problem.design.X).sparse
+    dense = not issparse(problem.design.X)
     if not decision.better:
         return no_decoys(units, "l1"), Frequencies(np.full(units, np.nan), 0)
     quick = quick_statistic(contest, 0.85)

@@ -26,9 +26,9 @@ from fsjax.auto.certainty.univariate_tests import (
 from fsjax.auto.contest.folds import all_rows
 from fsjax.auto.contest.rankers import targets
 from fsjax.auto.contest.rankers.parts import Part, standardise
+from fsjax.auto.reading.column_operations import cells_per_row, densify
 from fsjax.auto.reading.columns import Design
-from fsjax.tables.columns import cells_per_row, densify
-from fsjax.tasks import TABLE
+from fsjax.tasks import get_task
 
 #: Numbers of units, the most important ones, whose direction and size of effect are described, that
 #: have a curve, and whose correlations are shown.
@@ -233,7 +233,7 @@ def drawn_rows(y: np.ndarray, task: str, most: int, seed: int) -> np.ndarray:
         return np.arange(len(y))
     order = np.random.default_rng(seed).permutation(len(y))
     kept = np.arange(len(y)) < most
-    strata = TABLE[task].strata(y)
+    strata = get_task(task).strata(y)
     if strata is not None:
         kept |= pd.Series(strata[order]).groupby(strata[order]).cumcount().to_numpy() < _OF_CLASS
     return np.sort(order[kept])

@@ -24,8 +24,8 @@ from fsjax.auto.contest.method_names import selected_by, title
 from fsjax.auto.contest.rule import Choice
 from fsjax.auto.contest.scoring import Metric
 from fsjax.auto.reading.notes import METHODS, Note
+from fsjax.errors import name_some
 from fsjax.report.wording import count
-from fsjax.tables.checks import name_some
 
 #: Selection frequency from which a column counts as stable.
 STABLE = 0.8

@@ -31,18 +31,17 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csc_array, hstack
+from scipy.sparse import csc_array, hstack, issparse
 
+from fsjax import Method
 from fsjax.auto.certainty.decoys import decoy_columns
 from fsjax.auto.contest.cross_validation import of_library
 from fsjax.auto.contest.rankers import SIMPLE, rank_units
 from fsjax.auto.contest.rankers.parts import Part, standardise
 from fsjax.auto.contest.stacked_fits import scores_of_tables
-from fsjax.method import Method
-from fsjax.registry import get_method
-from fsjax.tables import columns as sparse
-from fsjax.tables.base import as_table
-from fsjax.tables.columns import Columns, by_column
+from fsjax.auto.reading import column_operations as sparse
+from fsjax.auto.reading.column_operations import Columns, by_column
+from fsjax.methods import get_method
 
 #: Draws a table of the columns ``(N, D)`` and a decoy of each, and the units of its columns.
 Draw = Callable[[np.random.Generator], tuple[Columns, np.ndarray]]
@@ -219,10 +218,10 @@ def decoy_model(X: Columns, groups: np.ndarray, row_groups: np.ndarray | None = 
     """
     in_order = order_by_content(X, groups)
     groups = groups[in_order]
-    X = X[:, in_order] if as_table(X).sparse else np.ascontiguousarray(X[:, in_order])
+    X = X[:, in_order] if issparse(X) else np.ascontiguousarray(X[:, in_order])
     # Groups numbered by their places, as their rows are permuted in the order of these numbers.
     places = pd.factorize(groups)[0]
-    draw = None if as_table(X).sparse else decoy_columns(X, places, row_groups)
+    draw = None if issparse(X) else decoy_columns(X, places, row_groups)
     both_groups = np.concatenate([groups, groups + groups.max() + 1])
 
     def both(rng: np.random.Generator) -> tuple[Columns, np.ndarray]:

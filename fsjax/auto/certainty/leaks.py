@@ -10,9 +10,15 @@ from scipy.special import gammaln
 
 from fsjax.auto.certainty.univariate_tests import column_tests, rank_correlations
 from fsjax.auto.contest.rankers.parts import standardise
+from fsjax.auto.reading.column_operations import (
+    Columns,
+    dense_columns,
+    limits,
+    ranks,
+    with_column_means,
+)
 from fsjax.auto.reading.columns import Design
 from fsjax.auto.reading.notes import Note
-from fsjax.tables.columns import Columns, dense_columns, limits, ranks, with_column_means
 
 #: Absolute rank correlation from which a column can replace another.
 ALIKE = 0.8

@@ -20,10 +20,10 @@ from fsjax.auto.certainty.leaks import CHECK, Goals, goals_of, leaks, missing_co
 from fsjax.auto.certainty.univariate_tests import rank_correlations
 from fsjax.auto.contest.problem import Problem, representative_rows
 from fsjax.auto.contest.rankers.parts import standardise
+from fsjax.auto.reading.column_operations import dense_columns, densify, ranks, with_column_means
 from fsjax.auto.reading.columns import Design, sentinel
 from fsjax.auto.reading.notes import Note
 from fsjax.auto.reading.target import Names
-from fsjax.tables.columns import dense_columns, densify, ranks, with_column_means
 
 #: Most rows on which leaks, and near leaks, are looked for, and the fewest for the latter.
 _LEAK_ROWS, _ROWS, _MIN_ROWS = 20_000, 2_000, 50

@@ -28,7 +28,7 @@ from fsjax.auto.contest.problem import Problem, representative_rows
 from fsjax.auto.contest.progress_file import Ledger
 from fsjax.auto.contest.rankers import targets
 from fsjax.auto.contest.rankers.parts import standardise
-from fsjax.tables.columns import Columns, densify, ranks, row_squares
+from fsjax.auto.reading.column_operations import Columns, densify, ranks, row_squares
 
 #: Permutations that are drawn where there is time, and the fewest that allow a verdict.
 DRAWS, MIN_DRAWS = 999, 49

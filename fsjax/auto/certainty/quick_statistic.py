@@ -21,7 +21,7 @@ from sklearn.linear_model import Lasso
 from fsjax.auto.contest.folds import Fold
 from fsjax.auto.contest.rankers.parts import Part, standard_targets
 from fsjax.auto.contest.rule import paired_error
-from fsjax.tables.columns import Columns
+from fsjax.auto.reading.column_operations import Columns
 
 #: Most rows that a model is trained on.
 _ROWS = 2000

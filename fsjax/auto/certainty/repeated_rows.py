@@ -14,9 +14,9 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from fsjax.auto.contest.rankers.parts import standardise
+from fsjax.auto.reading.column_operations import Columns, ranks, with_column_means
 from fsjax.auto.reading.columns import Design
 from fsjax.auto.reading.notes import ROWS, Note
-from fsjax.tables.columns import Columns, ranks, with_column_means
 
 #: Equal rows are no coincidence if there are more than this many times those expected. If at least
 #: this share of them is no coincidence, all are taken for copies.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from fsjax.auto.certainty.false_discovery import (
     NETWORK,
@@ -29,7 +30,6 @@ from fsjax.auto.contest.ranked_units import rank, rank_by_network
 from fsjax.auto.contest.rankers import Ranking, merged_ranking
 from fsjax.auto.contest.rankers.parts import Part, standardise
 from fsjax.auto.contest.rule import CONSENSUS, Choice
-from fsjax.tables.base import as_table
 
 #: Pairs of complementary halves of the rows: the first aim, and the most.
 PAIRS, MAX_PAIRS = 5, 25
@@ -186,7 +186,7 @@ def why_no_decoys(problem: Problem) -> str | None:
     """
     if problem.ordered:
         return "rows of decoys do not depend on earlier rows, as those in order of time may"
-    if problem.row_groups is not None and as_table(problem.design.X).sparse:
+    if problem.row_groups is not None and issparse(problem.design.X):
         return "decoys of a sparse table do not keep the groups of rows together"
     return None
 

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from fsjax.auto.contest.rankers import targets
 from fsjax.auto.contest.rankers.parts import standardise
-from fsjax.tables.columns import Columns, densify, means_and_deviations, ranks
+from fsjax.auto.reading.column_operations import Columns, densify, means_and_deviations, ranks
 
 #: With fewer groups of rows, columns of noise often have small p-values by group.
 MIN_GROUPS = 8

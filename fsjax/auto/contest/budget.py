@@ -10,7 +10,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from fsjax.errors import ConfigError, is_number
+from fsjax import ConfigError
+from fsjax.errors import is_number
 
 _UNITS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
 _TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -31,14 +32,21 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
+from fsjax import ConfigError
 from fsjax.auto.contest.judge_checks import check_predictions, named_failures
 from fsjax.auto.contest.rankers.parts import Part, standardise
 from fsjax.auto.contest.row_weights import fit_weighted
 from fsjax.auto.contest.scoring import Metric
-from fsjax.errors import ConfigError, check_choice
+from fsjax.auto.reading.column_operations import (
+    FEW,
+    Columns,
+    densify,
+    is_sparse_table,
+    limits,
+    scaled_columns,
+)
+from fsjax.errors import check_choice
 from fsjax.evaluation import CoxRegression
-from fsjax.tables.base import as_table
-from fsjax.tables.columns import FEW, Columns, densify, is_sparse_table, limits, scaled_columns
 
 #: Scores that differ by less than this share of them are equal.
 _SAME: Final = 1e-9
@@ -229,7 +237,7 @@ def fitted(
     X, X_test = _seen(train, test, columns)
     part = Part(X, train.y, weights=train.weights)
     most = judge.most_rows
-    if as_table(X).sparse:
+    if issparse(X):
         judge = judges_of(task)[0]
         most = _SPARSE_ROWS.get(task, np.inf)
     if len(part.y) > most:
@@ -274,7 +282,7 @@ class _Rotation(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Columns, y: Any = None) -> Self:
         self.directions_ = None
-        if X.shape[1] > X.shape[0] or (self.all_sparse and as_table(X).sparse):
+        if X.shape[1] > X.shape[0] or (self.all_sparse and issparse(X)):
             gram = X @ X.T
             values, vectors = np.linalg.eigh(densify(gram))
             kept = values > 1e-10 * max(values[-1], 1e-300)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.errors import ConfigError, FsjaxError
-from fsjax.tables.checks import name_some
-from fsjax.tables.columns import Columns
+from fsjax import ConfigError, FsjaxError
+from fsjax.auto.reading.column_operations import Columns
+from fsjax.errors import name_some
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fsjax import Method, fit
 from fsjax.auto.contest.network_settings import (
     MAX_COLUMNS,
     MAX_ROWS,
@@ -19,16 +20,13 @@ from fsjax.auto.contest.network_settings import (
 )
 from fsjax.auto.contest.rankers import Ranking, univariate
 from fsjax.auto.contest.rankers.parts import Part
-from fsjax.auto.contest.stacked_fits import split_at
-from fsjax.engine.fit import fit
+from fsjax.auto.contest.stacked_fits import split_at, standardised
+from fsjax.auto.reading.column_operations import densify
+from fsjax.data import Dataset, Scaler, apply, fit_scaler
 from fsjax.errors import UnreachedPhaseWarning
-from fsjax.method import Method
-from fsjax.registry import Registration, about_of, get_method
-from fsjax.tables.columns import densify
-from fsjax.tables.dataset import Dataset
-from fsjax.tables.scaling import Scaler, apply, fit_scaler
-from fsjax.tasks import TABLE
-from fsjax.tasks.table import mean_and_deviation
+from fsjax.methods import get_method
+from fsjax.registry import Registration
+from fsjax.tasks import get_task
 
 #: Registered scalings that give the same result on standardised columns as on raw ones.
 _BY_COLUMN = ("paper", "standard")
@@ -79,7 +77,7 @@ def rank_folds(
     """
     build = get_method(name)
     facts = build.registration
-    about = about_of(facts)
+    about = build().about
     training = training_of(facts, min(len(part.y) for part in parts), len(groups))
     trained_task = task if task in about.tasks else "reconstruction"
     # Counts are trained as a regression of their square roots.
@@ -167,7 +165,7 @@ def stratified_rows(y: np.ndarray, task: str, most: int, seed: int) -> np.ndarra
     if len(rows) <= most:
         return rows
     rng = np.random.default_rng((seed, 23))
-    strata = TABLE[task].strata(y)
+    strata = get_task(task).strata(y)
     shuffled = rng.permutation(rows)
     if strata is None:
         return np.sort(shuffled[:most])
@@ -199,10 +197,7 @@ def _joined(weights: Sequence[np.ndarray | None]) -> np.ndarray | None:
 def _target(y: np.ndarray, task: str, trained_task: str) -> np.ndarray:
     """The target to train on: roots of counts, standardised numbers, otherwise unchanged."""
     numbers = np.sqrt(y) if task == "counts" else y
-    if trained_task != "regression":
-        return numbers
-    mean, deviation = mean_and_deviation(numbers)
-    return (numbers - mean) / deviation
+    return standardised(numbers) if trained_task == "regression" else numbers
 
 
 def _method(

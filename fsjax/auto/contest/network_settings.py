@@ -20,11 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from fsjax.engine.result import FitResult
-from fsjax.methods import METHODS
-from fsjax.methods.shared.network import FIRST_LAYER
-from fsjax.registry import Registration, about_of, get_method
-from fsjax.tasks import TABLE
+from fsjax import FitResult
+from fsjax.methods import METHODS, get_method
+from fsjax.registry import Registration
+from fsjax.tasks import get_task
 
 #: Tables of at most so many rows are one batch; larger ones are split into batches of this size.
 BATCH_ROWS = 256
@@ -89,7 +88,7 @@ def selected_weights(result: FitResult) -> np.ndarray:
     logits = np.asarray(selector["psi"]) @ np.asarray(selector["kernel"])
     logits = logits + np.asarray(selector["bias"])[:, None]
     probability = softmax(logits, axis=2)
-    norms = np.linalg.norm(np.asarray(decoder[FIRST_LAYER]["Dense_0"]["kernel"]), axis=2)
+    norms = np.linalg.norm(np.asarray(decoder["FanInDense_0"]["Dense_0"]["kernel"]), axis=2)
     weights = np.einsum("sk,skd->sd", norms, probability)
     return np.where(np.asarray(result.states.feature_mask), weights, -np.inf)
 
@@ -159,7 +158,7 @@ def fit_options(
     Args:
       rows: number of rows that train or validate.
     """
-    coupled = TABLE[task].coupled
+    coupled = get_task(task).coupled
     if training is None:
         size = "auto" if coupled else facts.batch_size
         return {"num_epochs": facts.num_epochs, "batch_size": size, **facts.training}
@@ -175,9 +174,7 @@ def fit_options(
 
 def fits_task(name: str, task: str) -> bool:
     """Whether a method of the library can select columns for a task."""
-    return bool(
-        {task, "reconstruction"}.intersection(about_of(get_method(name).registration).tasks)
-    )
+    return bool({task, "reconstruction"}.intersection(get_method(name)().about.tasks))
 
 
 def contenders(rows: int, columns: int, task: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from fsjax.auto.contest.judge import Judge, Tried
 from fsjax.auto.contest.rankers import Ranking
 from fsjax.auto.contest.scoring import Metric
 from fsjax.auto.reading.columns import Design
-from fsjax.tasks import TABLE
+from fsjax.tasks import get_task
 
 #: The first numbers of columns that are tried, and the factor between further ones.
 GRID, GROWTH = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120), 1.6
@@ -167,7 +167,7 @@ def representative_rows(problem: Problem, most: int) -> np.ndarray:
         order = rng.permutation(len(labels))
         number = max(_GROUPS, int((np.cumsum(sizes[order]) <= most).sum()))
         return rows[np.isin(problem.row_groups, labels[order[:number]])]
-    strata = TABLE[problem.task].strata(problem.y)
+    strata = get_task(problem.task).strata(problem.y)
     if (
         strata is not None
         and np.unique(strata, return_counts=True)[1].min() * most < _CLASS_ROWS * count

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fsjax.errors import ConfigError
+from fsjax import ConfigError
 from fsjax.storage.atomic_files import named_errors, write_text
 from fsjax.storage.identity import Identity
 

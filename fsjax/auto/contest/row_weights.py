@@ -15,9 +15,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, has_fit_parameter
 
+from fsjax import ConfigError, DataError
 from fsjax.auto.contest.scoring import Metric, check_weighs_rows
 from fsjax.auto.reading.notes import ROWS, Note
-from fsjax.errors import ConfigError, DataError
 
 _UNWEIGHTED = (
     "count in proportion to their weights in rankings, models and scores; p, q and AUC values of "

@@ -12,10 +12,10 @@ from scipy.stats import rankdata
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import get_scorer, get_scorer_names, r2_score
 
+from fsjax import ConfigError
 from fsjax.auto.contest import row_scores
-from fsjax.errors import ConfigError, nearest
-from fsjax.evaluation import concordance_index
-from fsjax.metrics.by_task import d2_poisson
+from fsjax.errors import nearest
+from fsjax.evaluation import concordance_index, d2_poisson
 
 #: If the smaller of two classes has less than this share, accuracy says little.
 _RARE: Final = 0.2

@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.engine.fit import fit
-from fsjax.method import Method
-from fsjax.tables.dataset import Dataset
-from fsjax.tables.splits import Split, validation_split
-from fsjax.tasks import TABLE
-from fsjax.tasks.table import mean_and_deviation
+from fsjax import Method, fit
+from fsjax.data import Dataset, Split, validation_split
+from fsjax.tasks import get_task
 
 #: Share of the rows that validates, for methods that use validation rows.
 VALID_FRACTION = 0.2
@@ -57,8 +54,7 @@ def scores_of_tables(
       ConfigError, DataError, NonFiniteLossError: as :func:`fsjax.fit`.
     """
     if task == "regression":
-        mean, deviation = mean_and_deviation(y)
-        y = (y - mean) / deviation
+        y = standardised(y)
     # Parts of equal size share a compiled program.
     together = max(1, min(len(tables), _MAX_BYTES // (4 * tables[0].size * num_seeds)))
     while len(tables) % together:
@@ -100,8 +96,14 @@ def split_at(start: int, y: np.ndarray, task: str, valid_fraction: float, seed: 
       y: target of the rows of this table, whose classes are spread evenly.
       valid_fraction: share of the rows that validates.
     """
-    train, valid = validation_split(len(y), valid_fraction, seed, TABLE[task].strata(y))
+    train, valid = validation_split(len(y), valid_fraction, seed, get_task(task).strata(y))
     return Split(start + train, start + valid, valid[:0])
+
+
+def standardised(y: np.ndarray) -> np.ndarray:
+    """Numbers ``(N,)`` or ``(N, C)`` with mean 0 and deviation 1; 0 where they are constant."""
+    deviation = y.std(axis=0, dtype=np.float64)
+    return (y - y.mean(axis=0, dtype=np.float64)) / np.where(deviation > 0, deviation, 1.0)
 
 
 def shares(scores: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 import numpy as np
 import pandas as pd
 
-from fsjax.report.html import facts_table, folded, scrolling_table
+from fsjax.auto.page.html import facts_table, folded, scrolling_table
 from fsjax.report.wording import shorten
 
 if TYPE_CHECKING:

@@ -12,20 +12,24 @@ from fsjax.auto.certainty.false_discovery import statistics
 from fsjax.auto.contest.cross_validation import ALL
 from fsjax.auto.contest.method_names import title
 from fsjax.auto.contest.scoring import metric_named
-from fsjax.report import style
-from fsjax.report.wording import shorten_all
+from fsjax.auto.page.charts import BLUE, GREEN, GREY, ORANGE, PURPLE, WIDTH
+from fsjax.report.style import circle, draw_bars, finish, literal, new_figure, plain_number
+from fsjax.report.wording import shorten, shorten_all
 
 if TYPE_CHECKING:
     from fsjax.auto.answer.selection_record import SelectionRecord
 
 #: Colour, marker and line style by method; other methods take the remaining colours in turn.
 _LOOKS: Final = {
-    "random": (style.GREY, "", ":"),
+    "random": (GREY, "", ":"),
     "univariate": ("#E69F00", "s", "-"),
-    "l1": (style.BLUE, "o", "-"),
-    "forest": (style.GREEN, "^", "-"),
+    "l1": (BLUE, "o", "-"),
+    "forest": (GREEN, "^", "-"),
 }
-_REST: Final = (style.ORANGE, style.PURPLE, "#56B4E9", "#000000", "#8B5A2B", "#6A3D9A", "#B15928")
+_REST: Final = (ORANGE, PURPLE, "#56B4E9", "#000000", "#8B5A2B", "#6A3D9A", "#B15928")
+
+#: Characters of a name beside a bar, and the fewest bars for which a figure has room.
+_NAME_LENGTH, _MIN_BARS = 32, 6
 
 #: Most bars of columns, and most ranks of columns beside decoys.
 _BARS, _RANKS = 25, 60
@@ -40,7 +44,7 @@ _NAMED = 8
 _SHORT = 6.0
 
 
-def plot_contest(selection: SelectionRecord, width: float = style.WIDTH) -> Figure:
+def plot_contest(selection: SelectionRecord, width: float = WIDTH) -> Figure:
     """The score against the number of columns for every method, with one standard error.
 
     The grey band is within one standard error of the best score, and a ring marks the choice.
@@ -48,12 +52,12 @@ def plot_contest(selection: SelectionRecord, width: float = style.WIDTH) -> Figu
     """
     facts, label = selection.facts, metric_named(selection.metric, selection.task).label
     narrow = width < _SHORT
-    figure = style.new_figure(5.0 if not narrow else 4.4, width=width)
+    figure = new_figure(5.0 if not narrow else 4.4, width=width)
     axes = figure.subplots()
     low, best = facts["best_score"] - facts["standard_error"], facts["best_score"]
     axes.axhspan(low, best, color="#9AA3AD", alpha=0.25, linewidth=0)
     axes.axhline(
-        selection.score_chance, color=style.GREY, linewidth=1, linestyle=(0, (1, 3)),
+        selection.score_chance, color=GREY, linewidth=1, linestyle=(0, (1, 3)),
         label="without any column",
     )  # fmt: skip
     rest = iter(_REST)
@@ -66,7 +70,7 @@ def plot_contest(selection: SelectionRecord, width: float = style.WIDTH) -> Figu
             continue
         if name not in named:
             axes.plot(
-                ordered["num_features"], ordered["mean"], color=style.GREY, linewidth=0.7,
+                ordered["num_features"], ordered["mean"], color=GREY, linewidth=0.7,
                 alpha=0.5, zorder=1,
             )  # fmt: skip
             continue
@@ -74,19 +78,19 @@ def plot_contest(selection: SelectionRecord, width: float = style.WIDTH) -> Figu
         axes.errorbar(
             ordered["num_features"], ordered["mean"], ordered["error"], color=color,
             marker=marker, linestyle=line, markersize=4, linewidth=1.4, elinewidth=0.8,
-            label=style.literal(style.shorten(title(str(name)), 24 if narrow else 32)),
+            label=literal(shorten(title(str(name)), 24 if narrow else 32)),
         )  # fmt: skip
     if selection.method != ALL and selection.better_than_chance:
         size = _chosen_size(selection)
-        style.circle(axes, [size], [selection.score_at_choice], 140, 1.6, "choice")
+        circle(axes, [size], [selection.score_at_choice], 140, 1.6, "choice")
     sizes = sorted(set(selection.curves.loc[selection.curves["method"] != ALL, "num_features"]))
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(_spaced(sizes, 2.4 if narrow else 1.3)))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(style.plain_number)
+    axes.xaxis.set_major_formatter(plain_number)
     axes.set_ylim(bottom=_bottom(selection))
     vertical = "" if narrow else f"cross-validated {label}"
-    style.finish(axes, "", "number of columns", vertical, size=9)
+    finish(axes, "", "number of columns", vertical, size=9)
     figure.legend(
         fontsize=7 if narrow else 8, loc="outside lower center", ncols=2 if narrow else 4,
         columnspacing=1.0, frameon=False,
@@ -94,7 +98,7 @@ def plot_contest(selection: SelectionRecord, width: float = style.WIDTH) -> Figu
     return figure
 
 
-def plot_columns(selection: SelectionRecord, width: float = style.WIDTH) -> Figure | None:
+def plot_columns(selection: SelectionRecord, width: float = WIDTH) -> Figure | None:
     """Selection frequencies; ``None`` if no half of the rows ran, or none selected a column."""
     table = selection.table[selection.table["frequency"].notna()]
     ranked = table.sort_values(["selected", "frequency"], ascending=False, kind="stable")
@@ -102,16 +106,16 @@ def plot_columns(selection: SelectionRecord, width: float = style.WIDTH) -> Figu
     if not len(ranked):
         return None
     chosen = (ranked["selected"] == 1).to_numpy()
-    figure = style.new_figure(0.9 + 0.24 * max(len(ranked), style.MIN_BARS), width=width)
+    figure = new_figure(0.9 + 0.24 * max(len(ranked), _MIN_BARS), width=width)
     axes = figure.subplots()
-    length = style.NAME_LENGTH if width >= _SHORT else 20
-    names = list(map(style.literal, shorten_all(ranked["column"], length)))
-    color = np.where(chosen, style.BLUE, "#B0B0B0")
-    style.draw_bars(axes, ranked["frequency"].to_numpy(), names, color, "halves of the rows")
+    length = _NAME_LENGTH if width >= _SHORT else 20
+    names = list(map(literal, shorten_all(ranked["column"], length)))
+    color = np.where(chosen, BLUE, "#B0B0B0")
+    draw_bars(axes, ranked["frequency"].to_numpy(), names, color, "halves of the rows")
     return figure
 
 
-def plot_decoys(selection: SelectionRecord, width: float = style.WIDTH) -> Figure | None:
+def plot_decoys(selection: SelectionRecord, width: float = WIDTH) -> Figure | None:
     """By how much columns are more important than their decoys, and decoys than their columns.
 
     Both are in descending order. The line is the smallest gain at which the estimated false
@@ -124,16 +128,16 @@ def plot_decoys(selection: SelectionRecord, width: float = style.WIDTH) -> Figur
     ranked = np.sort(gains)[::-1][:_RANKS]
     rank = np.arange(1, len(ranked) + 1)
     decoys = -np.sort(-decoy_gains, axis=1)[:, : len(ranked)]
-    figure = style.new_figure(3.6, width=width)
+    figure = new_figure(3.6, width=width)
     axes = figure.subplots()
     axes.fill_between(
-        rank, decoys.min(axis=0), decoys.max(axis=0), color=style.ORANGE, alpha=0.3, linewidth=0
+        rank, decoys.min(axis=0), decoys.max(axis=0), color=ORANGE, alpha=0.3, linewidth=0
     )
-    axes.plot(rank, decoys.mean(axis=0), color=style.ORANGE, linewidth=1.4, label="decoys")
-    axes.plot(rank, ranked, color=style.BLUE, linewidth=0.8)
+    axes.plot(rank, decoys.mean(axis=0), color=ORANGE, linewidth=1.4, label="decoys")
+    axes.plot(rank, ranked, color=BLUE, linewidth=0.8)
     axes.scatter(
-        rank, ranked, s=16, linewidths=1.0, edgecolors=style.BLUE, zorder=3,
-        facecolors=np.where(ranked >= threshold, style.BLUE, "none"), label="columns",
+        rank, ranked, s=16, linewidths=1.0, edgecolors=BLUE, zorder=3,
+        facecolors=np.where(ranked >= threshold, BLUE, "none"), label="columns",
     )  # fmt: skip
     if np.isfinite(threshold):
         axes.axhline(
@@ -142,7 +146,7 @@ def plot_decoys(selection: SelectionRecord, width: float = style.WIDTH) -> Figur
         )  # fmt: skip
     # Below 0, columns and decoys mirror each other.
     axes.set_ylim(bottom=min(0.0, float(ranked.min())))
-    style.finish(axes, "", "rank", "gain in importance", size=9)
+    finish(axes, "", "rank", "gain in importance", size=9)
     figure.legend(fontsize=8, loc="outside lower center", ncols=3, frameon=False)
     return figure
 

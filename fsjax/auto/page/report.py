@@ -16,6 +16,7 @@ from fsjax.auto.answer.comparison_sentences import Compared, comparison_sentence
 from fsjax.auto.contest.method_names import in_words, title
 from fsjax.auto.contest.scoring import metric_named
 from fsjax.auto.page import summary
+from fsjax.auto.page.charts import CHART_STYLE, chart
 from fsjax.auto.page.column_table import (
     COLUMN_STYLE,
     FILE,
@@ -23,12 +24,11 @@ from fsjax.auto.page.column_table import (
     WITH_LEAKS,
     columns_section,
 )
+from fsjax.auto.page.html import facts_table, folded, page_of, rows_table, scrolling_table
+from fsjax.auto.reading.column_operations import FEW
 from fsjax.auto.reading.notes import LEFT_OUT, by_level
 from fsjax.extras import is_installed
-from fsjax.report.charts import CHART_STYLE, chart
-from fsjax.report.html import facts_table, folded, page_of, rows_table, scrolling_table
 from fsjax.report.wording import count, shorten_all
-from fsjax.tables.columns import FEW
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,14 +22,15 @@ from pandas.api.types import (
 )
 from sklearn.preprocessing import OneHotEncoder
 
+from fsjax import DataError
+from fsjax.auto.reading.column_operations import Columns
 from fsjax.auto.reading.missing_codes import sentinel, without_sentinel_dates
 from fsjax.auto.reading.notes import Note
+from fsjax.auto.reading.pandas_columns import dense_column, holds_numbers
 from fsjax.auto.reading.text_columns import Remark, decimal_of_frame, numbers_among, read_text
-from fsjax.errors import DataError, check_choice
-from fsjax.readers.written_dates import days_of
-from fsjax.tables.checks import holds_numbers, is_constant, name_some
-from fsjax.tables.columns import Columns
-from fsjax.tables.user_arrays import dense_column
+from fsjax.auto.reading.written_dates import days_of
+from fsjax.data import is_constant
+from fsjax.errors import check_choice, name_some
 
 #: Allowed values of ``impute``.
 RULES = ("mean", "median")

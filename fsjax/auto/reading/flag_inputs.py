@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_timedelta64_dtype
 
-from fsjax.errors import ConfigError, DataError
-from fsjax.readers.text import USUAL_SEPARATOR, open_text
-from fsjax.readers.written_dates import read_dates, read_durations
-from fsjax.readers.written_numbers import read_numbers
-from fsjax.tables.checks import holds_numbers
+from fsjax import ConfigError, DataError
+from fsjax.auto.reading.pandas_columns import holds_numbers
+from fsjax.auto.reading.written_dates import read_dates, read_durations
+from fsjax.auto.reading.written_numbers import read_numbers
 
 #: Columns of a file of costs.
 HEADER = ["column", "cost"]
@@ -86,22 +85,17 @@ def row_weights(name: str, column: pd.Series) -> np.ndarray:
     return numbers.to_numpy(np.float64)
 
 
-def read_costs(path: str | Path) -> dict[str, float]:
-    """The cost of each column that a file names.
+def column_costs(path: Path, frame: pd.DataFrame) -> dict[str, float]:
+    """The cost of each column that a table of costs names.
+
+    Args:
+      path: of the table, for messages.
+      frame: the table.
 
     Raises:
-      ConfigError: if the file cannot be read, has other columns, names a column twice, or has a
-        cost that is not a number above 0.
+      ConfigError: if it has other columns, names a column twice, or has a cost that is not a number
+        above 0.
     """
-    path = Path(path).expanduser()
-    try:
-        with path.open("rb") as file:
-            table = open_text(file, USUAL_SEPARATOR.get(path.suffix.lower(), ","))
-            frame = table.frame(file)
-    except OSError as error:
-        raise ConfigError(f"costs: {path} cannot be read: {error.strerror}") from None
-    except DataError as error:
-        raise ConfigError(f"costs: {path}: {error}") from None
     if list(frame.columns) != HEADER:
         raise ConfigError(
             f"costs: {path} has the columns {list(frame.columns)}; give two, called column and cost"

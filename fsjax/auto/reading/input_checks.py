@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsjax.errors import DataError
+from fsjax import DataError
 
 #: Largest seed: folds and draws add small numbers to it, and random generators take 32 bits.
 MAX_SEED = 2**31

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fsjax.auto.reading.column_operations import float_rows, names_of
 from fsjax.auto.reading.columns import (
     RULES,
     Design,
@@ -16,9 +17,8 @@ from fsjax.auto.reading.columns import (
     row_label,
 )
 from fsjax.auto.reading.notes import Note
+from fsjax.data import check_features, constant_columns
 from fsjax.errors import check_choice
-from fsjax.tables.checks import check_features, constant_columns
-from fsjax.tables.columns import float_rows, names_of
 
 
 def sparse_design(X: Any, impute: str | None = None) -> Design:

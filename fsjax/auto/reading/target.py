@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from fsjax import DataError
 from fsjax.auto.reading.notes import TARGET, Note
-from fsjax.errors import DataError, check_choice
-from fsjax.readers.spelling import one_spelling
-from fsjax.readers.target_columns import encode_target
-from fsjax.readers.written_numbers import read_numbers
-from fsjax.tables.user_arrays import as_array
-from fsjax.tasks import TABLE
-from fsjax.tasks.classes_or_numbers import kind_of_target
+from fsjax.auto.reading.written_numbers import read_numbers
+from fsjax.data import as_array, encode_target, one_spelling
+from fsjax.errors import check_choice
+from fsjax.tasks import get_task, kind_of_target
 
 #: Names of classes, or None for other targets.
 Names = tuple[str, ...] | None
@@ -139,7 +137,7 @@ def _numbers_as_classes(numbers: np.ndarray) -> tuple[np.ndarray, tuple[str, ...
 
 def _numbers(y: Any, task: str) -> np.ndarray:
     """Float64 numbers that fit the task; DataError for missing or constant ones."""
-    checked, _ = TABLE[task].check(*TABLE[task].read(y), _WHERE)
+    checked, _ = get_task(task).check(*get_task(task).read(y), _WHERE)
     values = np.asarray(checked, np.float64)
     if not np.isfinite(values).all():
         raise DataError("the target has missing or infinite values; drop these rows")

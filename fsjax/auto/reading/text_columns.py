@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pandas as pd
 
-from fsjax.readers.spelling import as_text, one_spelling
-from fsjax.readers.written_dates import MIN_DATE_SHARE, read_dates, read_durations
-from fsjax.readers.written_numbers import DECIMAL, MISSING, decimal_of, read_numbers
-from fsjax.tables.checks import holds_numbers, name_some
-from fsjax.tables.user_arrays import dense_column
+from fsjax.auto.reading.pandas_columns import dense_column, holds_numbers
+from fsjax.auto.reading.written_dates import MIN_DATE_SHARE, read_dates, read_durations
+from fsjax.auto.reading.written_numbers import MISSING, decimal_of, read_numbers
+from fsjax.data import one_spelling
+from fsjax.errors import name_some
 
 #: Kind of a note (:data:`fsjax.auto.reading.notes.LEVELS`), and its text.
 Remark = tuple[str, str]
+
+#: Key of ``DataFrame.attrs`` under which the reader of a file puts its decimal mark.
+_DECIMAL = "decimal"
 
 #: Rows of each column in which decimal commas are looked for.
 _ROWS = 2000
@@ -22,8 +25,8 @@ _WORTH_SAYING = 0.25
 
 def decimal_of_frame(frame: pd.DataFrame) -> str | None:
     """The decimal mark of the file, or a comma if any column has decimal commas, or ``None``."""
-    if DECIMAL in frame.attrs:
-        return str(frame.attrs[DECIMAL])
+    if _DECIMAL in frame.attrs:
+        return str(frame.attrs[_DECIMAL])
     texts = (column for _, column in frame.items() if _may_hold_text(column))
     return decimal_of(_known(_stripped(column.head(_ROWS))) for column in texts)
 
@@ -96,7 +99,19 @@ def _may_hold_text(column: pd.Series) -> bool:
 
 def _stripped(column: pd.Series) -> pd.Series:
     column = dense_column(column)
-    return as_text(column).str.strip().where(column.notna(), None)
+    return _as_text(column).str.strip().where(column.notna(), None)
+
+
+def _as_text(column: pd.Series) -> pd.Series:
+    """A column as text; lone surrogates, which cannot be written to any file, become U+FFFD."""
+    try:
+        return column.astype(str)
+    except UnicodeEncodeError:
+        texts = [
+            str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            for value in column
+        ]
+        return pd.Series(texts, index=column.index)
 
 
 def _known(text: pd.Series) -> pd.Series:
@@ -106,7 +121,7 @@ def _known(text: pd.Series) -> pd.Series:
 
 def _categories(column: pd.Series) -> tuple[pd.Series, list[Remark]]:
     """Categories in one spelling, missing where a cell is blank."""
-    text = as_text(column)
+    text = _as_text(column)
     spelling = one_spelling(text.where(column.notna() & (text.str.strip() != ""), None))
     remarks = [("spelling", text) for text in (spelling.merged, spelling.case) if text]
     return spelling.texts, remarks

@@ -8,7 +8,7 @@ from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics import roc_auc_score
 
-from fsjax.auto.answer.answer import effects
+from fsjax.auto.answer import effects
 from fsjax.auto.certainty.univariate_tests import column_tests, unit_p_values
 from fsjax.auto.contest.rankers import martingale_residuals
 from fsjax.auto.reading.columns import design

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 import fsjax
 from fsjax.auto import select_columns as selecting
-from fsjax.auto.answer.answer import effects
+from fsjax.auto.answer import effects
 from fsjax.auto.certainty import permutation_test
 from fsjax.auto.certainty.false_discovery import decoy_model, simple_scores
 from fsjax.auto.certainty.quick_statistic import better_predictor
@@ -38,11 +38,11 @@ from fsjax.auto.contest.rankers.parts import Part, standardise
 from fsjax.auto.contest.row_weights import check_takes_weights, checked_weights, weighted_rows_of
 from fsjax.auto.contest.scoring import METRICS, check_weighs_rows, metric_named
 from fsjax.auto.contest.stacked_fits import scores_of_tables
+from fsjax.auto.reading.column_operations import means_and_deviations
 from fsjax.auto.reading.columns import design, design_of_array
 from fsjax.cli import main
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import AutoSelector
-from fsjax.tables.columns import means_and_deviations
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 5))

@@ -1,6 +1,6 @@
 """The report of ``fsjax select``: verdict first, charts of both colour schemes, safe files.
 
-Covers ``fsjax.auto.answer.answer``, ``fsjax.auto.answer.statements``, ``fsjax.report.html``.
+Covers ``fsjax.auto.answer.answer``, ``fsjax.auto.answer.statements``, ``fsjax.auto.page.html``.
 """
 
 import dataclasses
@@ -16,13 +16,13 @@ import pytest
 from fsjax.auto.answer.effects import DependenceCurve
 from fsjax.auto.answer.selection_record import EFFECTS
 from fsjax.auto.contest.scoring import METRICS, metric_named
+from fsjax.auto.page.charts import themed_svg
 from fsjax.auto.page.column_table import columns_section
 from fsjax.auto.page.pictures import plot_decoys
 from fsjax.auto.page.report import MAX_CLASSES, confusion_html, likeness_heatmap, page
 from fsjax.auto.reading.notes import Note
 from fsjax.auto.selection import Selection, csv_of
 from fsjax.report import style
-from fsjax.report.charts import themed_svg
 
 DAY = datetime.date(2026, 11, 23)
 

@@ -1,7 +1,7 @@
 """Numbers, dates and durations as people write them, codes for missing values, tiny variation.
 
-Covers ``fsjax.auto.reading.columns``, ``fsjax.readers.written_dates``,
-``fsjax.readers.written_numbers``.
+Covers ``fsjax.auto.reading.columns``, ``fsjax.auto.reading.written_dates``,
+``fsjax.auto.reading.written_numbers``, ``fsjax.auto.reading.pandas_columns``.
 """
 
 from __future__ import annotations

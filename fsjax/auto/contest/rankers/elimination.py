@@ -17,7 +17,7 @@ from fsjax.auto.contest.rankers.parts import (
     weighted_rows,
 )
 from fsjax.auto.contest.rankers.ranking import scores_of_order
-from fsjax.tasks import TABLE
+from fsjax.tasks import get_task
 
 #: Most rows and values of the dense table at full effort, and most rows of the support vector
 #: machine, which has no closed form.
@@ -43,7 +43,9 @@ def rfe(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     """
     rows = fewer_rows(part, task, int(ROWS * effort), seed)
     relevance = univariate(rows, task, seed)
-    machine = TABLE[task].classes and part.X.shape[1] < len(rows.y) and (rows.y != rows.y[0]).any()
+    machine = (
+        get_task(task).classes and part.X.shape[1] < len(rows.y) and (rows.y != rows.y[0]).any()
+    )
     if machine:
         rows = fewer_rows(rows, task, int(MACHINE_ROWS * effort), seed)
     table = fewer_columns(rows, relevance, VALUES // len(rows.y))

@@ -9,7 +9,7 @@ from sklearn.feature_selection import f_classif, f_regression
 
 from fsjax.auto.contest.rankers.parts import Part, fewer_rows, targets
 from fsjax.auto.contest.rankers.ranking import LEFT_OUT
-from fsjax.tables.columns import Columns, means_and_deviations
+from fsjax.auto.reading.column_operations import Columns, means_and_deviations
 
 #: Most rows at full effort.
 ROWS = 100_000

@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lasso_path
 
 from fsjax.auto.contest.rankers.parts import Part, fewer_rows, standard_targets, weighted_rows
-from fsjax.tables.base import as_table
-from fsjax.tables.columns import FEW, Columns, by_column
+from fsjax.auto.reading.column_operations import FEW, Columns, by_column
 
 #: Points of the path at full effort and at least, and the ratio of its last penalty to its first.
 _POINTS, _MIN_POINTS, _END = 40, 8, 0.02
@@ -25,11 +25,11 @@ def l1(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     Classes are regressed as indicators, one against the rest, and their coefficients are added.
     """
     num_columns = part.X.shape[1]
-    most = ROWS if as_table(part.X).sparse else min(ROWS, VALUES // num_columns)
+    most = ROWS if issparse(part.X) else min(ROWS, VALUES // num_columns)
     rows = fewer_rows(part, task, int(most * effort), seed)
     Y, weights = standard_targets(rows.y, task, rows.weights), rows.weights
     points = max(_MIN_POINTS, round(_POINTS * effort))
-    X, sparse = by_column(rows.X), as_table(part.X).sparse
+    X, sparse = by_column(rows.X), issparse(part.X)
     with warnings.catch_warnings():
         # The weakest penalties may stop early; their share in the mean hardly matters.
         warnings.simplefilter("ignore", ConvergenceWarning)

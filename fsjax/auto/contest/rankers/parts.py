@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from fsjax.auto.contest.rankers.ranking import LEFT_OUT
-from fsjax.tables.base import as_table
-from fsjax.tables.checks import is_constant
-from fsjax.tables.columns import Columns, densify, means_and_deviations, scaled_columns
-from fsjax.tasks import TABLE
+from fsjax.auto.reading.column_operations import (
+    Columns,
+    densify,
+    limits,
+    means_and_deviations,
+    scaled_columns,
+)
+from fsjax.data import is_constant
+from fsjax.tasks import get_task
 
 #: At least this many rows and columns are kept, however small the effort.
 _MIN_ROWS, _MIN_COLUMNS = 200, 50
@@ -46,11 +52,10 @@ def standardise(
     Args:
       weights: ``(n,)`` of the first rows, or None if all count alike.
     """
-    table = as_table(rows)
-    lowest, highest = table.limits()
+    lowest, highest = limits(rows)
     constant = is_constant(lowest, highest, np.dtype(np.float64))
     # Moments are computed in [-1, 1]: squares of 1e-200 underflow, and 1e13 + v loses digits of v.
-    shift = np.zeros_like(lowest) if table.sparse else lowest / 2 + highest / 2
+    shift = np.zeros_like(lowest) if issparse(rows) else lowest / 2 + highest / 2
     reach = np.maximum(highest - shift, shift - lowest)
     reach = np.where(constant | (reach == 0), 1.0, reach)
     mean, deviation = means_and_deviations(scaled_columns(rows, shift, reach), weights)
@@ -90,7 +95,7 @@ def fewer_rows(part: Part, task: str, most: int, seed: int) -> Part:
     rows = len(part.y)
     if rows <= most:
         return part
-    strata = TABLE[task].strata(part.y)
+    strata = get_task(task).strata(part.y)
     shuffled = np.random.default_rng(seed).permutation(rows)
     if strata is not None:
         # Evenly spaced rows of a table sorted by class keep the proportions of the classes.
@@ -111,7 +116,7 @@ def fewer_columns(part: Part, relevance: np.ndarray, most: int) -> DensePart:
     ordered = np.argsort(-relevance, kind="stable")[: max(_MIN_COLUMNS, most)]
     columns = np.sort(ordered[relevance[ordered] > LEFT_OUT])
     X = part.X
-    if as_table(X).sparse:
+    if issparse(X):
         X = standardise(densify(X[:, columns]), weights=part.weights)[0]
     elif len(columns) < X.shape[1]:
         X = X[:, columns]

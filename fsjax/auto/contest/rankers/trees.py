@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
 from fsjax.auto.contest.rankers.filters import univariate
 from fsjax.auto.contest.rankers.parts import Part, fewer_columns, fewer_rows, targets
-from fsjax.tables.base import as_table
-from fsjax.tables.columns import Columns, by_column
+from fsjax.auto.reading.column_operations import Columns, by_column
 
 #: Trees of a forest at full effort and at least, and most rows.
 TREES, MIN_TREES, ROWS = 300, 20, 10_000
@@ -20,7 +20,7 @@ ROUNDS, MIN_ROUNDS, ROUND_TREES, SHADOW_ROWS, SHADOW_COLUMNS = 12, 3, 25, 2_500,
 def forest(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     """Decrease in impurity by each column in a forest of extremely randomised trees."""
     rows = fewer_rows(part, task, ROWS, seed)
-    X = by_column(rows.X.astype(np.float32)) if as_table(rows.X).sparse else rows.X
+    X = by_column(rows.X.astype(np.float32)) if issparse(rows.X) else rows.X
     trees = max(MIN_TREES, round(TREES * effort))
     return _importances(X, rows.y, task, trees, seed, rows.weights)
 

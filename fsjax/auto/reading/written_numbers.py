@@ -14,10 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from fsjax.tables.checks import name_some
-
-#: Key of ``DataFrame.attrs`` under which the reader of a file puts its decimal mark.
-DECIMAL = "decimal"
+from fsjax.errors import name_some
 
 #: Texts, in lower case, that stand for a missing value in a column of numbers or dates.
 MISSING = frozenset(
@@ -129,18 +126,6 @@ def decimal_of(columns: Iterable[pd.Series]) -> str | None:
             if known >= _MIN_SHARE * len(cells):
                 return ","
     return None
-
-
-def numbers_with_commas(texts: pd.Series) -> pd.Series | None:
-    """Numbers of a table with decimal commas, or ``None`` unless all known texts are such numbers.
-
-    A column with a point that cannot be a thousands mark (``1.5``) is not.
-    """
-    known = texts.dropna().astype(str).str.strip()
-    if not len(known) or not known.map(lambda text: bool(_WITH_COMMA.fullmatch(text))).all():
-        return None
-    values = known.map(lambda text: float(_without_groups(text, ",")))
-    return values.reindex(texts.index).astype(np.float64)
 
 
 def _mostly_numbers(numbers: int, others: list[str]) -> bool:

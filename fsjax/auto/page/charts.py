@@ -8,11 +8,20 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from fsjax.report import palette
-from fsjax.report.html import inline_svg
+from fsjax.auto.page.html import inline_svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+#: Colours of Okabe and Ito's palette, which can be distinguished with any colour vision.
+BLUE: Final = "#0072B2"
+ORANGE: Final = "#D55E00"
+GREEN: Final = "#009E73"
+PURPLE: Final = "#CC79A7"
+GREY: Final = "#5F5F5F"
+
+#: Width in inches of a chart on a wide screen.
+WIDTH: Final = 8.0
 
 #: Width in inches of a chart on a telephone of 390 pixels.
 NARROW: Final = 3.7
@@ -20,11 +29,11 @@ NARROW: Final = 3.7
 #: Colours of charts on a light page, and their replacements on a dark one.
 _DARK: Final = {
     "#000000": "#e4e7eb",
-    palette.BLUE: "#4ea8de",
-    palette.ORANGE: "#f0803c",
-    palette.GREEN: "#2fbf94",
-    palette.PURPLE: "#e2a0c4",
-    palette.GREY: "#a0a7b0",
+    BLUE: "#4ea8de",
+    ORANGE: "#f0803c",
+    GREEN: "#2fbf94",
+    PURPLE: "#e2a0c4",
+    GREY: "#a0a7b0",
     "#8B5A2B": "#c49264",
     "#6A3D9A": "#ae8ad9",
     "#B15928": "#dd8a58",
@@ -66,7 +75,7 @@ def chart(draw: Callable[[float], Figure | None], name: str, caption: str) -> st
       HTML, empty if there is nothing to draw.
     """
     text, forms = html.escape(caption), ""
-    for form, width in (("wide", palette.WIDTH), ("narrow", NARROW)):
+    for form, width in (("wide", WIDTH), ("narrow", NARROW)):
         figure = draw(width)
         if figure is None:
             return ""
@@ -75,7 +84,7 @@ def chart(draw: Callable[[float], Figure | None], name: str, caption: str) -> st
 
 
 def themed_svg(figure: Figure, name: str, caption: str) -> str:
-    """A figure as inline SVG without background, with the colours of the page's palette."""
+    """A figure as inline SVG without background, with the colours of the page's"""
     import matplotlib  # optional
 
     buffer = io.StringIO()

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from scipy.stats import rankdata
+from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
-from fsjax.tables.sparse import as_csr, column_limits, column_moments
+from fsjax.data import as_csr
 
 #: A table ``(N, D)``.
 Columns: TypeAlias = np.ndarray | sp.csr_array
@@ -36,14 +37,11 @@ def is_sparse_table(X: Any) -> bool:
     return sp.issparse(X)
 
 
-def default_names(num_columns: int) -> tuple[str, ...]:
-    """``x0``, ``x1``, ...: the names of columns that have none."""
-    return tuple(f"x{index}" for index in range(num_columns))
-
-
 def names_of(X: Any) -> tuple[str, ...]:
-    """The names of the columns: those of a frame as text, otherwise :func:`default_names`."""
-    return tuple(map(str, X.columns)) if isinstance(X, pd.DataFrame) else default_names(X.shape[1])
+    """The names of the columns: those of a frame as text, otherwise ``x0``, ``x1``, ..."""
+    if isinstance(X, pd.DataFrame):
+        return tuple(map(str, X.columns))
+    return tuple(f"x{index}" for index in range(X.shape[1]))
 
 
 def float_rows(X: Any) -> sp.csr_array:
@@ -56,8 +54,11 @@ def means_and_deviations(
     X: Columns, weights: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means and deviations ``(D,)`` of the columns, of rows with weights ``(N,)`` if given."""
+    if weights is None and isinstance(X, np.ndarray):
+        return X.mean(axis=0), X.std(axis=0)
     if weights is None:
-        return column_moments(X) if sp.issparse(X) else (X.mean(axis=0), X.std(axis=0))
+        mean, variance = mean_variance_axis(X, axis=0)
+        return mean, np.sqrt(variance)
     shares = weights / weights.sum()
     mean = np.asarray(X.T @ shares).ravel()
     if isinstance(X, np.ndarray):
@@ -73,7 +74,7 @@ def means_and_deviations(
 
 def limits(X: Columns) -> tuple[np.ndarray, np.ndarray]:
     """The smallest and the largest value of each column, ``(D,)`` both."""
-    return column_limits(X) if sp.issparse(X) else (X.min(axis=0), X.max(axis=0))
+    return (X.min(axis=0), X.max(axis=0)) if isinstance(X, np.ndarray) else min_max_axis(X, axis=0)
 
 
 def scaled_columns(X: Columns, mean: np.ndarray | float, scale: np.ndarray) -> Columns:
