@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import io
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from fsjax.auto.page.html import inline_svg
+from markupsafe import Markup, escape
+
+from fsjax.auto.page.templates import render
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,21 +50,11 @@ def _declarations(dark: bool) -> str:
     return " ".join(f"{_variable(light)}: {color};" for light, color in colors)
 
 
-#: CSS of pages with such charts.
-CHART_STYLE: Final = f"""
-:root {{ {_declarations(dark=False)} }}
-@media (prefers-color-scheme: dark) {{ :root {{ {_declarations(dark=True)} }} }}
-.chart svg {{ background: none; border-radius: 0; padding: 0; display: block;
-  max-width: 100%; }}
-.chart text {{ fill: var(--text); }}
-.chart .narrow {{ display: none; }}
-@media (max-width: 40rem) {{
-  .chart .wide {{ display: none; }} .chart .narrow {{ display: block; }}
-}}
-"""
+#: Declarations of the colours, for light and for dark pages.
+COLORS: Final = {"light_colors": _declarations(dark=False), "dark_colors": _declarations(dark=True)}
 
 
-def chart(draw: Callable[[float], Figure | None], name: str, caption: str) -> str:
+def chart(draw: Callable[[float], Figure | None], name: str, caption: str) -> Markup:
     """A figure in two widths; the page shows the one that fits the screen.
 
     Args:
@@ -74,24 +65,32 @@ def chart(draw: Callable[[float], Figure | None], name: str, caption: str) -> st
     Returns:
       HTML, empty if there is nothing to draw.
     """
-    text, forms = html.escape(caption), ""
+    forms = []
     for form, width in (("wide", WIDTH), ("narrow", NARROW)):
         figure = draw(width)
         if figure is None:
-            return ""
-        forms += f"<div class='{form}'>{themed_svg(figure, f'{name}-{form}', text)}</div>"
-    return f"<figure class='chart'><figcaption>{text}</figcaption>{forms}</figure>"
+            return Markup()
+        forms.append((form, themed_svg(figure, f"{name}-{form}", caption)))
+    return render("chart.html", caption=caption, forms=forms)
 
 
-def themed_svg(figure: Figure, name: str, caption: str) -> str:
-    """A figure as inline SVG without background, with the colours of the page's"""
+def themed_svg(figure: Figure, name: str, caption: str) -> Markup:
+    """A figure as inline SVG without background, with the colours of the page."""
     import matplotlib  # optional
 
     buffer = io.StringIO()
     # Text stays text, and ids do not change from run to run.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
-    text = inline_svg(buffer.getvalue(), name, caption)
+    text = _inline(buffer.getvalue(), name, caption)
     for color in _DARK:
         text = re.sub(f"{color}\\b", f"var({_variable(color)})", text, flags=re.IGNORECASE)
-    return re.sub(r"font(-family)?: ([^;\"]*?)'DejaVu Sans'[^;\"]*", r"font\1: \2sans-serif", text)
+    font = r"font(-family)?: ([^;\"]*?)'DejaVu Sans'[^;\"]*"
+    return Markup(re.sub(font, r"font\1: \2sans-serif", text))
+
+
+def _inline(text: str, name: str, caption: str) -> str:
+    """An SVG for embedding in a page: without its head, with ids that are unique on the page."""
+    text = re.sub("<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", text[text.index("<svg") :])
+    return text.replace("<svg", f"<svg role='img' aria-label='{escape(caption)}'", 1)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import math
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
 
 import numpy as np
 import pandas as pd
 
-from fsjax.auto.page.html import facts_table, folded, scrolling_table
 from fsjax.report.wording import shorten
 
 if TYPE_CHECKING:
@@ -47,59 +45,73 @@ _HEAD: Final = {
     "alike": "correlated with",
 }
 
-COLUMN_STYLE: Final = """
-.columns { border-collapse: separate; border-spacing: 0; }
-.columns td { vertical-align: top; } .columns small { display: block; opacity: 0.75; }
-.columns td, .columns th { padding: 0.3rem 0.5rem; }
-.columns .column { white-space: normal; overflow-wrap: anywhere; min-width: 11em; max-width: 18em;
-  position: sticky; left: 0; background: var(--page); text-align: left; font-weight: 600; }
-.columns thead .column { background: var(--soft); }
-.columns thead th { white-space: normal; vertical-align: bottom; }
-.columns .direction { text-align: left; white-space: normal; overflow-wrap: anywhere;
-  min-width: 9em; max-width: 16em; }
-.columns .alike { text-align: left; font-size: 0.8rem; white-space: normal;
-  overflow-wrap: anywhere; min-width: 10em; max-width: 18em; }
-.columns .curve polyline { fill: none; stroke: var(--ink-0072b2); stroke-width: 2; }
-.columns .curve line { stroke: var(--line); }
-.columns .curve svg { background: none; padding: 0; display: block; margin-left: auto; }
-.search input { font: inherit; color: inherit; background: var(--soft); width: 100%;
-  max-width: 24rem; border: 1px solid var(--line); border-radius: 4px; padding: 0.3rem 0.5rem; }
-@media (max-width: 84rem) { .columns .p_value, .columns .score { display: none; } }
-@media (max-width: 64rem) { .columns .alike, .columns .difference { display: none; } }
-@media (max-width: 40rem) {
-  .columns { font-size: 0.78rem; } .columns td, .columns th { padding: 0.25rem 0.2rem; }
-  .columns thead th { font-size: 0.7rem; }
-  .columns .column { max-width: 11em; min-width: 7em; } .columns .direction { min-width: 5.5em; }
-  .columns .auc, .columns .correlation, .columns .slope, .columns .curve { display: none; }
-}
-"""
 
-#: The page works without it, but has no search.
-SEARCH_SCRIPT: Final = """
-<script>
-for (const part of document.querySelectorAll("section.search")) {
-  const box = part.querySelector("p"), input = part.querySelector("input");
-  const rows = [...part.querySelectorAll("tr[data-name]")];
-  const folds = [...part.querySelectorAll("details.rows")];
-  box.hidden = false;
-  input.addEventListener("input", () => {
-    const text = input.value.trim().toLowerCase();
-    let shown = 0;
-    for (const row of rows) {
-      row.hidden = !row.dataset.name.includes(text);
-      shown += !row.hidden;
-    }
-    for (const fold of folds) fold.open = text && fold.querySelector("tr[data-name]:not([hidden])");
-    part.querySelector("output").textContent = text
-      ? `${shown} of ${rows.length} rows of this page; ${part.dataset.file} has all columns` : "";
-  });
-}
-</script>
-"""
+class Curve(NamedTuple):
+    """A small picture of a partial dependence curve: an SVG polyline, and what it shows."""
+
+    label: str
+    points: str
+    width: int
+    height: int
 
 
-def columns_section(selection: SelectionRecord, file: str = FILE) -> str:
+class Cell(NamedTuple):
+    """A cell of the table.
+
+    Attributes:
+      name: of its heading, for the style.
+      lines: of text.
+      small: further texts below, in small print.
+      curve: a picture above the text, or ``None``.
+    """
+
+    name: str
+    lines: Sequence[str]
+    small: Sequence[str] = ()
+    curve: Curve | None = None
+
+
+class Row(NamedTuple):
+    """A column of the user's table: its name as the search compares it, and its cells."""
+
+    name: str
+    cells: list[Cell]
+
+
+class Head(NamedTuple):
+    """A heading."""
+
+    name: str
+    title: str
+
+
+class Table(NamedTuple):
+    """Some of the columns."""
+
+    heads: list[Head]
+    rows: list[Row]
+
+
+class Columns(NamedTuple):
     """Selected columns, the first of them unfolded; then the most important others, folded.
+
+    Attributes:
+      file: name of the CSV file of all columns, beside the page.
+      first, more, others: the columns.
+      beyond: number of selected columns that the page does not show.
+      legend: what the headings mean.
+    """
+
+    file: str
+    first: Table
+    more: Table
+    others: Table
+    beyond: int
+    legend: dict[str, str]
+
+
+def columns_of(selection: SelectionRecord, file: str = FILE) -> Columns:
+    """The columns of a selection for the template.
 
     Args:
       file: name of the CSV file of all columns, beside the page.
@@ -107,32 +119,19 @@ def columns_section(selection: SelectionRecord, file: str = FILE) -> str:
     table = _rows(selection)
     chosen = table[table["selected"] == 1].head(SELECTED)
     others = table[table["selected"] == 0].head(OTHERS)
-    first, more = chosen.head(OPEN), chosen.iloc[OPEN:]
-    number = int(table["selected"].sum())
-    heads = [name for name in _HEAD if name in table and _has_values(table.loc[first.index, name])]
+    first = chosen.head(OPEN)
+    shown = table.loc[first.index] if len(first) else table
+    heads = [name for name in _HEAD if name in table and _has_values(shown[name])]
+    of_others = [name for name in heads if name != "alike"]
     span = _span(table)
-    parts = [
-        f"<section class='search' data-file='{file}'>"
-        "<p hidden><input type='search' placeholder='search columns' "
-        "aria-label='search columns'> <output></output></p>"
-    ]
-    if len(first):
-        parts.append(_table(first, heads, span))
-    else:
-        parts.append("<p>No column is selected.</p>")
-        heads = [name for name in _HEAD if name in table and _has_values(table[name])]
-    if len(more):
-        rest = f"{len(more)} more selected columns"
-        parts.append(folded(rest, _table(more, heads, span), "rows"))
-    if len(others):
-        what = f"the {len(others)} most important columns that are not selected"
-        heads = [name for name in heads if name != "alike"]
-        parts.append(folded(what, _table(others, heads, span), "rows"))
-    left = number - len(chosen)
-    beyond = f"{left} more selected columns and all others" if left else "All columns and numbers"
-    parts.append(f"<p>{beyond}: <a href='{file}'>{file}</a>.</p></section>")
-    legend = _legend(selection, table, heads)
-    return "".join(parts) + folded("what the numbers mean", facts_table(legend), "legend")
+    return Columns(
+        file,
+        _table(first, heads, span),
+        _table(chosen.iloc[OPEN:], heads, span),
+        _table(others, of_others, span),
+        int(table["selected"].sum()) - len(chosen),
+        _legend(selection, table, of_others if len(others) else heads),
+    )
 
 
 def _rows(selection: SelectionRecord) -> pd.DataFrame:
@@ -150,35 +149,37 @@ def _has_values(values: pd.Series) -> bool:
     return bool((values.notna() & (values != "")).any())
 
 
-def _table(table: pd.DataFrame, heads: Sequence[str], span: tuple[float, float]) -> str:
-    top = "".join(f"<th class='{name}'>{_HEAD[name]}</th>" for name in heads)
-    body = "".join(_row(row, heads, span) for row in table.to_dict("records"))
-    return scrolling_table(body, top, "columns")
+def _table(table: pd.DataFrame, heads: Sequence[str], span: tuple[float, float]) -> Table:
+    rows = [
+        Row(str(row["column"]).lower(), [_cell(name, row, span) for name in heads])
+        for row in table.to_dict("records")
+    ]
+    return Table([Head(name, _HEAD[name]) for name in heads], rows)
 
 
-def _row(row: dict[str, Any], heads: Iterable[str], span: tuple[float, float]) -> str:
-    cells = "".join(f"<td class='{name}'>{_cell(name, row, span)}</td>" for name in heads)
-    return f"<tr data-name='{html.escape(str(row['column']).lower())}'>{cells}</tr>"
-
-
-def _cell(name: str, row: dict[str, Any], span: tuple[float, float]) -> str:
+def _cell(name: str, row: dict[str, Any], span: tuple[float, float]) -> Cell:
     value = row[name]
     if name == "column":
-        return html.escape(str(value))
+        return Cell(name, [str(value)])
     if name == "direction":
         return _direction(row)
     if name == "curve":
-        return _curve(value, str(row["curve_of"]), span) if _is_curve(value) else ""
+        return _curve(value, str(row["curve_of"]), span) if _is_curve(value) else Cell(name, [])
     if name == "alike":
-        return _alike(value)
+        return Cell(name, _alike(value))
+    return Cell(name, [_text(name, value)])
+
+
+def _text(name: str, value: Any) -> str:
+    """A number as its column shows it; empty if it is missing."""
     if isinstance(value, str):
-        return html.escape(value)
+        return value
     if value is None or math.isnan(value):
         return ""
     if name == "frequency":
         return f"{100 * value:.0f} %"
     if name in ("p_value", "q_value"):
-        return html.escape(_probability(value))
+        return _probability(value)
     digits = {"auc": ".3f", "difference": ".2f", "correlation": "+.2f", "slope": "+.3g",
               "false_discovery_rate": ".2f"}.get(name, ".3g")  # fmt: skip
     return _number(value, digits)
@@ -194,18 +195,17 @@ def _probability(value: float) -> str:
     return f"{value:.3f}" if value >= 0.001 else f"{value:.0e}"
 
 
-def _direction(row: dict[str, Any]) -> str:
+def _direction(row: dict[str, Any]) -> Cell:
     """The direction; below it the part of the column that it describes, and means by class."""
     if not isinstance(row["direction"], str):
-        return ""
+        return Cell("direction", [])
     small = []
     if row["part"] != str(row["column"]):
         small.append(str(row["part"]))
     means = row.get("means")
     if isinstance(means, dict):
         small += _means(means)
-    notes = "".join(f"<small>{html.escape(text)}</small>" for text in small)
-    return html.escape(row["direction"]) + notes
+    return Cell("direction", [row["direction"]], small)
 
 
 def _means(means: dict[str, float]) -> list[str]:
@@ -215,12 +215,12 @@ def _means(means: dict[str, float]) -> list[str]:
     return lines if len(lines) <= _MEANS else [lines[0], "...", lines[-1]]
 
 
-def _alike(text: str) -> str:
+def _alike(text: str) -> list[str]:
     """The first correlated columns, one per line."""
     # Names may contain commas, so entries are split after their correlation.
     columns = text.replace("), ", ")\n").splitlines()
     more = [f"and {len(columns) - _ALIKE} more"] if len(columns) > _ALIKE else []
-    return "<br>".join(html.escape(shorten(line, 40)) for line in [*columns[:_ALIKE], *more])
+    return [shorten(line, 40) for line in [*columns[:_ALIKE], *more]]
 
 
 def _span(table: pd.DataFrame) -> tuple[float, float]:
@@ -237,24 +237,19 @@ def _is_curve(value: object) -> TypeGuard[DependenceCurve]:
     return isinstance(value, tuple)
 
 
-def _curve(curve: DependenceCurve, output: str, span: tuple[float, float]) -> str:
+def _curve(curve: DependenceCurve, output: str, span: tuple[float, float]) -> Cell:
     """A small picture of a curve, with the predictions at both ends below it."""
     low, high = span
     x, y = np.asarray(curve.values, float), np.asarray(curve.predictions, float)
     across = 2 + (x - x[0]) / max(x[-1] - x[0], 1e-300) * (_WIDTH - 4)
     up = _HEIGHT - 2 - (y - low) / max(high - low, 1e-300) * (_HEIGHT - 4)
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, up, strict=True))
-    label = html.escape(
+    label = (
         f"{output} from {y[0]:.3g} to {y[-1]:.3g} as the column goes from {x[0]:.4g} to {x[-1]:.4g}"
     )
     ends = f"{_number(y[0], '.3g')} \N{RIGHTWARDS ARROW} {_number(y[-1], '.3g')}"
-    what = "" if output == "target" else f"<small>{html.escape(output)}</small>"
-    return (
-        f"<svg role='img' aria-label='{label}' width='{_WIDTH}' height='{_HEIGHT}' "
-        f"viewBox='0 0 {_WIDTH} {_HEIGHT}'><title>{label}</title>"
-        f"<line x1='0' x2='{_WIDTH}' y1='{_HEIGHT - 1}' y2='{_HEIGHT - 1}'/>"
-        f"<polyline points='{points}'/></svg><small>{ends}</small>{what}"
-    )
+    small = [ends] if output == "target" else [ends, output]
+    return Cell("curve", [], small, Curve(label, points, _WIDTH, _HEIGHT))
 
 
 def _legend(

@@ -1,6 +1,7 @@
 """The report of ``fsjax select``: verdict first, charts of both colour schemes, safe files.
 
-Covers ``fsjax.auto.answer.answer``, ``fsjax.auto.answer.statements``, ``fsjax.auto.page.html``.
+Covers ``fsjax.auto.answer.answer``, ``fsjax.auto.answer.statements``, ``fsjax.auto.page.how``,
+``fsjax.auto.page.templates``.
 """
 
 import dataclasses
@@ -17,9 +18,10 @@ from fsjax.auto.answer.effects import DependenceCurve
 from fsjax.auto.answer.selection_record import EFFECTS
 from fsjax.auto.contest.scoring import METRICS, metric_named
 from fsjax.auto.page.charts import themed_svg
-from fsjax.auto.page.column_table import columns_section
+from fsjax.auto.page.column_table import columns_of
+from fsjax.auto.page.heatmaps import MAX_CLASSES, confusion_of, likeness_heatmap
 from fsjax.auto.page.pictures import plot_decoys
-from fsjax.auto.page.report import MAX_CLASSES, confusion_html, likeness_heatmap, page
+from fsjax.auto.page.report import page
 from fsjax.auto.reading.notes import Note
 from fsjax.auto.selection import Selection, csv_of
 from fsjax.report import style
@@ -193,7 +195,7 @@ def test_effects_and_evidence_of_columns(full):
     assert "drawn at random" not in legend and "AUC" not in page(selection(), None, DAY)
     result = with_everything()
     result.effects.attrs["rows"] = 50
-    assert "on 50 rows drawn at random" in columns_section(result)
+    assert "on 50 rows drawn at random" in columns_of(result).legend["p-value"]
 
 
 def test_comparisons_have_intervals(full):
@@ -204,21 +206,26 @@ def test_comparisons_have_intervals(full):
 
 def test_the_confusion_matrix_has_counts_and_shares():
     counts = pd.DataFrame([[40, 10], [5, 45]], index=["no", "yes"], columns=["no", "yes"])
-    table = confusion_html(counts)
-    assert "40 (80 %)" in table and "--share:0.90" in table and "true yes" in table
+    table = confusion_of(counts).shaded
+    assert table is not None
+    assert [row.name for row in table.rows] == ["true no", "true yes"]
+    assert table.rows[0].cells[0] == ("40 (80 %)", "0.80")
+    text = page(selection(confusion=counts), None, DAY)
+    assert "<td style='--share:0.80'>40 (80 %)</td>" in text and "true yes" in text
     labels = [f"c{i}" for i in range(MAX_CLASSES + 1)]
     many = pd.DataFrame(10 * np.eye(len(labels)), index=labels, columns=labels)
     many.loc["c3", "c5"] = 30.0
-    table = confusion_html(many)
-    assert text_of(table).split()[-5:] == ["c3", "c5", "30", "75", "%"]
+    assert confusion_of(many).mistakes == [("c3", "c5", "30", "75 %")]
+    assert "<td>75 %</td>" in page(selection(confusion=many), None, DAY)
 
 
 def test_correlated_columns_are_side_by_side():
     values = np.array([[1, 0.1, 0.9], [0.1, 1, 0.2], [0.9, 0.2, 0.9999]])
     table = likeness_heatmap(pd.DataFrame(values, index=list("abc"), columns=list("abc")))
-    order = re.findall(r"<th title='\d\. (\w)'", table)
+    order = [row.name[-1] for row in table.rows]
     assert abs(order.index("a") - order.index("c")) == 1
-    assert ">.90<" in table and ">1<" in table and ">1.00<" not in table
+    texts = {text for row in table.rows for text, _ in row.cells}
+    assert ".90" in texts and "1" in texts and "1.00" not in texts
 
 
 def test_the_threshold_of_decoys_is_drawn():

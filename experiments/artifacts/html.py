@@ -35,35 +35,19 @@ summary { cursor: pointer; } details { margin: 0.4rem 0; }
 @media (max-width: 40rem) {
   body { padding: 0.7rem; } h1 { font-size: 1.25rem; overflow-wrap: anywhere; }
   th, td { padding: 0.25rem 0.45rem; }
-  .facts td, .wraps td, .wraps th { white-space: normal; }
-  .facts td:first-child { min-width: 7em; } .wraps td:first-child { min-width: 8em; }
-  .wraps .words { min-width: 0; }
+  .facts td { white-space: normal; } .facts td:first-child { min-width: 7em; }
   .words, .words:nth-child(n + 3) { min-width: 9em; }
 }
 """
 
 
-def rows_table(
-    head: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    words: bool = False,
-    wraps: bool = False,
-) -> str:
-    """A table that scrolls sideways.
-
-    With ``words``, text in the last column may wrap; with ``wraps``, all cells wrap on narrow
-    screens.
-    """
-
-    def cells(row: Sequence[str]) -> str:
-        shown = [f"<td>{html.escape(text)}</td>" for text in row]
-        if words:
-            shown[-1] = shown[-1].replace("<td>", "<td class='words'>", 1)
-        return "".join(shown)
-
-    top = cells(list(map(str, head))).replace("<td", "<th").replace("</td>", "</th>")
-    body = "".join(f"<tr>{cells(row)}</tr>" for row in rows)
-    return scrolling_table(body, top, "wraps" if wraps else "")
+def rows_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table that scrolls sideways."""
+    top = "".join(f"<th>{html.escape(str(text))}</th>" for text in head)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in row)}</tr>" for row in rows
+    )
+    return _scrolling(body, f"<thead><tr>{top}</tr></thead>")
 
 
 def facts_table(values: Mapping[str, str]) -> str:
@@ -72,29 +56,23 @@ def facts_table(values: Mapping[str, str]) -> str:
         f"<tr><td>{html.escape(name)}</td><td class='words'>{html.escape(value)}</td></tr>"
         for name, value in values.items()
     )
-    return scrolling_table(rows, kind="facts")
+    return _scrolling(rows, kind="facts")
 
 
-def scrolling_table(rows: str, head: str = "", kind: str = "") -> str:
-    """A table from its rows and the cells of its head as HTML, with a class for its style."""
+def _scrolling(rows: str, head: str = "", kind: str = "") -> str:
+    """A table from its rows and its head as HTML, with a class for its style."""
     opening = f"<table class='{kind}'>" if kind else "<table>"
-    top = f"<thead><tr>{head}</tr></thead>" if head else ""
-    return f"<div class='scroll'>{opening}{top}<tbody>{rows}</tbody></table></div>"
+    return f"<div class='scroll'>{opening}{head}<tbody>{rows}</tbody></table></div>"
 
 
-def folded(label: str, content: str, kind: str) -> str:
-    """HTML that is shown once its label is clicked, with a class for its style."""
-    return f"<details class='{kind}'><summary>{html.escape(label)}</summary>{content}</details>"
-
-
-def page_of(title: str, sections: Iterable[str], style: str = "") -> str:
-    """A whole page from its sections as HTML, with additional CSS."""
+def page_of(title: str, sections: Iterable[str]) -> str:
+    """A whole page from its sections as HTML."""
     body = "\n".join(sections)
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<meta name='color-scheme' content='light dark'><title>{html.escape(title)}</title>"
-        f"<style>{STYLE}{style}</style></head><body><h1>{html.escape(title)}</h1>\n{body}\n</body></html>\n"
+        f"<style>{STYLE}</style></head><body><h1>{html.escape(title)}</h1>\n{body}\n</body></html>\n"
     )
 
 
