@@ -47,10 +47,10 @@ from fsjax.auto.certainty.false_discovery import (
     simple_scores,
 )
 from fsjax.auto.certainty.quick_statistic import better_predictor
-from fsjax.auto.certainty.stability import SETS
 from fsjax.auto.contest.folds import all_rows, rounds_of
 from fsjax.auto.contest.rankers import l1
 from fsjax.auto.contest.rankers.parts import Part, standardise
+from fsjax.auto.contest.schedule import SETS
 from fsjax.auto.reading.columns import design_of_array
 from fsjax.datasets.nonlinear import BOUNDS
 from fsjax.errors import check_names

@@ -70,7 +70,7 @@ class Selection(SelectionRecord):
       curves: a row for each method and number of columns: ``mean``, ``error``, ``folds``.
       statements: the result in sentences.
       notes: how the table was read, what was noticed in it, and what is missing from the run.
-      facts: further numbers of the report (rows, columns, folds, decoys, ...).
+      facts: further numbers of the report, :class:`fsjax.auto.answer.facts.Facts`.
       undecided: whether the permutation test shows neither a finding nor chance.
       level: significance level that ``p_value`` is compared with; NaN if there is none.
       score_interval: 95 % confidence interval of ``score``, in its unit.

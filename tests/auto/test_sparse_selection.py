@@ -22,13 +22,13 @@ from fsjax.auto.contest.folds import Fold, parts
 from fsjax.auto.contest.rankers import lasso
 from fsjax.auto.contest.rankers.parts import Part, standardise
 from fsjax.auto.contest.scoring import METRICS, OF_TASK
+from fsjax.auto.reading import column_operations as table_columns
 from fsjax.auto.reading.columns import design_of_array
 from fsjax.auto.reading.sparse_columns import sparse_design
 from fsjax.cli import main
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import AutoSelector
 from fsjax.readers.table_files import load_frame
-from fsjax.tables import columns as table_columns
 
 QUICK = ("univariate", "l1")
 
@@ -80,9 +80,7 @@ def test_what_a_dense_table_is_told(kind, dense):
     # The decoys are others.
     compared = ["column", "selected", "frequency", "score", "group"]
     pd.testing.assert_frame_equal(selection.table[compared], dense.table[compared])
-    assert (
-        selection.facts["nonzeros"] == (table()[0] != 0).sum() and dense.facts["nonzeros"] is None
-    )
+    assert selection.facts.nonzeros == (table()[0] != 0).sum() and dense.facts.nonzeros is None
 
 
 @pytest.mark.slow

@@ -12,23 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import false_discovery_control
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.inspection import partial_dependence
 
 from fsjax.auto.certainty.leaks import alike
-from fsjax.auto.certainty.univariate_tests import (
-    MIN_GROUPS,
-    ColumnTests,
-    column_tests,
-    unit_p_values,
-)
-from fsjax.auto.contest.folds import all_rows
+from fsjax.auto.certainty.unit_tests import drawn_rows, unit_tests
+from fsjax.auto.certainty.univariate_tests import ColumnTests
 from fsjax.auto.contest.rankers import targets
-from fsjax.auto.contest.rankers.parts import Part, standardise
-from fsjax.auto.reading.column_operations import cells_per_row, densify
+from fsjax.auto.contest.rankers.parts import standardise
+from fsjax.auto.reading.column_operations import densify
 from fsjax.auto.reading.columns import Design
-from fsjax.tasks import get_task
 
 #: Numbers of units, the most important ones, whose direction and size of effect are described, that
 #: have a curve, and whose correlations are shown.
@@ -37,14 +30,8 @@ DESCRIBED, WITH_CURVE, COMPARED = 200, 20, 25
 #: Largest q-value of a unit whose direction is named.
 DIRECTION_LEVEL = 0.05
 
-#: Most values that the tests rank, and the fewest and the most rows that they draw.
-_CELLS, _MIN_TESTED, _MAX_TESTED = 4_000_000, 2_000, 200_000
-
 #: Rows from which the effects of the described units are computed.
 _ROWS = 10_000
-
-#: Rows of each class that are always drawn, as far as there are so many.
-_OF_CLASS = 50
 
 #: Most outputs with a forest of their own.
 _FORESTS = 6
@@ -154,41 +141,6 @@ def effects(
     return frame
 
 
-class UnitTests(NamedTuple):
-    """Tests of each unit by itself.
-
-    Attributes:
-      part: the tested rows.
-      tests: of the columns.
-      p_values, q_values: ``(G,)`` of the units; NaN for rows in order of time, and for few groups.
-    """
-
-    part: Part
-    tests: ColumnTests
-    p_values: np.ndarray
-    q_values: np.ndarray
-
-
-def unit_tests(
-    design: Design,
-    y: np.ndarray,
-    task: str,
-    seed: int = 0,
-    row_groups: np.ndarray | None = None,
-    ordered: bool = False,
-) -> UnitTests:
-    """Tests every unit by itself; arguments as for :func:`effects`."""
-    rows = drawn_rows(y, task, _tested_rows(design), seed)
-    part = all_rows(design, y, rows)
-    groups = None if row_groups is None else row_groups[rows]
-    tests = column_tests(part.X, part.y, task, groups)
-    if ordered or (groups is not None and len(np.unique(groups)) < MIN_GROUPS):
-        unknown = np.full(design.num_units, np.nan)
-        return UnitTests(part, tests, unknown, unknown)
-    p_values = unit_p_values(tests.p_values, design.groups)
-    return UnitTests(part, tests, p_values, false_discovery_control(p_values))
-
-
 def likeness(
     design: Design,
     y: np.ndarray,
@@ -220,27 +172,6 @@ def likeness(
     )
     correlation = alike(compared, np.arange(len(units)))
     return pd.DataFrame(correlation, index=compared.units, columns=compared.units)
-
-
-def drawn_rows(y: np.ndarray, task: str, most: int, seed: int) -> np.ndarray:
-    """About ``most`` rows at most, ascending, drawn at random; rare classes keep at least 50 rows.
-
-    Args:
-      y: ``(N,)`` or ``(N, C)``.
-      most: number of rows; all rows are kept if there are no more.
-    """
-    if len(y) <= most:
-        return np.arange(len(y))
-    order = np.random.default_rng(seed).permutation(len(y))
-    kept = np.arange(len(y)) < most
-    strata = get_task(task).strata(y)
-    if strata is not None:
-        kept |= pd.Series(strata[order]).groupby(strata[order]).cumcount().to_numpy() < _OF_CLASS
-    return np.sort(order[kept])
-
-
-def _tested_rows(design: Design) -> int:
-    return int(np.clip(_CELLS / max(cells_per_row(design.X), 1), _MIN_TESTED, _MAX_TESTED))
 
 
 def _strongest(design: Design, unit: int, tests: ColumnTests) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from fsjax.auto.answer.facts import Facts
 from fsjax.auto.contest.progress_file import json_number
 from fsjax.auto.reading.notes import Note
 
@@ -42,7 +43,7 @@ class SelectionRecord:
     curves: pd.DataFrame
     statements: tuple[str, ...]
     notes: tuple[Note, ...]
-    facts: dict[str, Any]
+    facts: Facts
     undecided: bool = False
     level: float = math.nan
     score_interval: tuple[float, float] | None = None
@@ -77,8 +78,8 @@ class SelectionRecord:
             "confusion": None if self.confusion is None else _confusion(self.confusion),
             "costs": costs,
             "with_leaks": None if self.with_leaks is None else self.with_leaks.to_dict(),
-            **{name: _json(value) for name, value in self.facts.items()},
-            "kept": [_json_label(label) for label in self.facts.get("kept", ())],
+            **{name: _json(value) for name, value in vars(self.facts).items()},
+            "kept": [_json_label(label) for label in self.facts.kept],
         }
 
 

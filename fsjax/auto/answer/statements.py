@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from fsjax.auto.answer.comparison_sentences import Compared, comparison_sentences
 from fsjax.auto.certainty.comparisons import Comparison
+from fsjax.auto.certainty.decoy_competition import why_no_decoys
+from fsjax.auto.certainty.findings import Findings
 from fsjax.auto.certainty.permutation_test import (
     FOLDS_LEVEL,
     LEVEL,
     MIN_DRAWS,
     ROWS,
     UNDECIDED,
-    Verdict,
 )
-from fsjax.auto.certainty.stability import Decoys, Frequencies, why_no_decoys
-from fsjax.auto.contest.cross_validation import ALL, NO_TIME, Contest
-from fsjax.auto.contest.method_names import selected_by, title
+from fsjax.auto.contest.cross_validation import NO_TIME, Contest
+from fsjax.auto.contest.method_names import ALL, selected_by, title
 from fsjax.auto.contest.rule import Choice
 from fsjax.auto.contest.scoring import Metric
 from fsjax.auto.reading.notes import METHODS, Note
@@ -38,33 +37,6 @@ MIN_HALVES = 6
 
 #: Most other methods in the sentence on the number of columns that they need.
 _OTHERS = 4
-
-
-class Findings(NamedTuple):
-    """The results behind an answer.
-
-    Attributes:
-      choice: method and number of columns by the rule; None if no fold was scored in time.
-      verdict: whether the target can be predicted better than chance.
-      score: cross-validated score of the whole procedure, with its 95 % interval.
-      all_columns, no_columns: scores with all columns, and without any.
-      decoys: the competition of columns and decoys.
-      stability: how often halves of the rows select each unit.
-      chosen: the selected units, the most important first.
-      comparisons: of the selection with all columns, random ones and other methods.
-      enough: for each method the fewest columns with which it is not worse than the best.
-    """
-
-    choice: Choice | None
-    verdict: Verdict
-    score: tuple[float, float, float]
-    all_columns: float
-    no_columns: float
-    decoys: Decoys
-    stability: Frequencies
-    chosen: np.ndarray
-    comparisons: Sequence[Comparison] = ()
-    enough: Mapping[str, int] = {}
 
 
 def sentences(

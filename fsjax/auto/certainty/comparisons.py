@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 
 from fsjax.auto.contest import rule
-from fsjax.auto.contest.cross_validation import ALL, RANDOM, Contest, FoldKey
+from fsjax.auto.contest.cross_validation import Contest
 from fsjax.auto.contest.differences import Difference, FoldGains, difference, mean_difference, wider
-from fsjax.auto.contest.method_names import selected_by
+from fsjax.auto.contest.fold_records import FoldKey
+from fsjax.auto.contest.method_names import ALL, RANDOM, selected_by
 from fsjax.auto.contest.problem import Problem
 from fsjax.auto.contest.rule import Choice, Key
 from fsjax.report.wording import count
@@ -49,7 +50,7 @@ def compare(contest: Contest, choice: Choice) -> list[Comparison]:
     """
     if choice.method == ALL:
         return []
-    problem, scores = contest.problem, contest.scores()
+    problem, scores = contest.problem, contest.records.scores()
     units, number = problem.design.num_units, count(choice.size, "column")
     others = {(ALL, units): f"all {units:,} columns"}
     for name, _ in scores:
@@ -70,7 +71,7 @@ def compare(contest: Contest, choice: Choice) -> list[Comparison]:
 
 def choices_by_fold(contest: Contest) -> dict[FoldKey, Key]:
     """For each fold what the rule chooses from the other folds of its round."""
-    problem, scores = contest.problem, contest.scores()
+    problem, scores = contest.problem, contest.records.scores()
     choices: dict[FoldKey, Key] = {}
     for number in range(len(problem.rounds)):
         part = slice(number * problem.folds, (number + 1) * problem.folds)
@@ -114,13 +115,13 @@ def row_gains(contest: Contest, chosen: Mapping[FoldKey, Key], name: str) -> lis
     folds = []
     for (number, place), (method, size) in chosen.items():
         fold = number, place
-        selection = contest.row_scores(method, fold, size)
+        selection = row_scores(contest, method, fold, size)
         if name == ALL or size >= units:
-            other = contest.row_scores(ALL, fold, units)
+            other = row_scores(contest, ALL, fold, units)
         elif name == RANDOM:
-            other = contest.random_row_scores(fold, size, DRAWS if number == 0 else 0)
+            other = random_row_scores(contest, fold, size, DRAWS if number == 0 else 0)
         else:
-            other = contest.row_scores(name, fold, size)
+            other = row_scores(contest, name, fold, size)
         if selection is not None and other is not None:
             gains = selection - other
             if np.isfinite(gains).all():
@@ -130,6 +131,48 @@ def row_gains(contest: Contest, chosen: Mapping[FoldKey, Key], name: str) -> lis
         if number == 0:
             return []
     return folds
+
+
+def row_scores(contest: Contest, name: str, fold: FoldKey, size: int) -> np.ndarray | None:
+    """Scores ``(n,)`` of the test rows of a fold, by a method with ``size`` units.
+
+    ``None`` if the method did not run there, the metric has no scores of rows, or a resumed run
+    has no time to predict them again.
+    """
+    if name == ALL:
+        return _row_scores_of(contest, fold, np.arange(contest.problem.design.num_units))
+    piece = contest.records.piece(name, fold)
+    if piece is None or len(piece["order"]) < size:
+        return None
+    return _row_scores_of(contest, fold, np.array(piece["order"][:size], int))
+
+
+def random_row_scores(contest: Contest, fold: FoldKey, size: int, draws: int) -> np.ndarray | None:
+    """The mean of :func:`row_scores` over random units: those that ran, and further draws.
+
+    Args:
+      draws: number of further draws, as far as there is time.
+    """
+    first, problem = row_scores(contest, RANDOM, fold, size), contest.problem
+    if first is None:
+        return None
+    scores = [first]
+    for draw in range(draws):
+        rng = np.random.default_rng((problem.seed, *fold, 31, draw))
+        units = rng.permutation(problem.design.num_units)
+        units = np.fromiter(dict.fromkeys([*problem.keep, *units]), int)[:size]
+        drawn = _row_scores_of(contest, fold, units)
+        if drawn is None:
+            break
+        scores.append(drawn)
+    return np.mean(scores, axis=0)
+
+
+def _row_scores_of(contest: Contest, fold: FoldKey, units: np.ndarray) -> np.ndarray | None:
+    needed = 2 * contest.expected.of_judge() / len(contest.problem.sizes)
+    if not contest.judged.known(fold, units) and contest.clock.left() <= needed:
+        return None
+    return contest.judged.of(fold, units).rows
 
 
 def _folds(problem: Problem) -> list[FoldKey]:

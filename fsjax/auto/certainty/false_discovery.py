@@ -35,7 +35,7 @@ from scipy.sparse import csc_array, hstack, issparse
 
 from fsjax import Method
 from fsjax.auto.certainty.decoys import decoy_columns
-from fsjax.auto.contest.cross_validation import of_library
+from fsjax.auto.contest.method_names import of_library
 from fsjax.auto.contest.rankers import SIMPLE, rank_units
 from fsjax.auto.contest.rankers.parts import Part, standardise
 from fsjax.auto.contest.stacked_fits import scores_of_tables

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 
+from fsjax.auto.contest import schedule
 from fsjax.auto.contest.budget import Clock
 from fsjax.auto.contest.differences import above_chance, mean_gain
 from fsjax.auto.contest.folds import Fold, all_rows, permutations
@@ -33,9 +34,8 @@ from fsjax.auto.reading.column_operations import Columns, densify, ranks, row_sq
 #: Permutations that are drawn where there is time, and the fewest that allow a verdict.
 DRAWS, MIN_DRAWS = 999, 49
 
-#: The first permutations may take this larger share of the budget: fewer hardly reach
-#: :data:`LEVEL`.
-_ENOUGH, _ENOUGH_SHARE = 199, 0.6
+#: Fewer permutations hardly reach :data:`LEVEL`.
+_ENOUGH = 199
 
 #: At most this p-value is better than chance; above the second one nothing was found.
 LEVEL, UNDECIDED = 0.01, 0.05
@@ -168,12 +168,8 @@ class _Predictors(NamedTuple):
     hats: tuple[np.ndarray, ...]
 
 
-def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) -> Chance:
-    """Predicts the target and its permutations, in chunks, until a share of the budget is spent.
-
-    Args:
-      share: of the budget; the first permutations, which a verdict needs, may take more.
-    """
+def chance_test(problem: Problem, ledger: Ledger, clock: Clock) -> Chance:
+    """Predicts the target and its permutations, in chunks, while their share of time lasts."""
     rows = representative_rows(problem, ROWS)
     y, folds = problem.y[rows], _folds(problem, rows)
     groups = None if problem.row_groups is None else problem.row_groups[rows]
@@ -191,8 +187,7 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
     size, seconds = _FIRST, 0.0
     while (drawn := max(len(statistics) - 1, 0)) < len(orders):
         key = f"chance/{drawn}"
-        allowed = share if drawn >= _ENOUGH else _ENOUGH_SHARE if drawn else 1.0
-        if key not in ledger and clock.left(allowed) <= seconds:
+        if key not in ledger and clock.left(_stage(drawn).share) <= seconds:
             break
         clock.tell(f"permuted targets, {drawn} of {len(orders)}")
         batch = orders[drawn : drawn + size]
@@ -204,6 +199,13 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock, share: float) ->
     if len(statistics) < 2:
         return Chance(0, 0)
     return largest_score(np.array(statistics))
+
+
+def _stage(drawn: int) -> schedule.Stage:
+    """The stage of the next permutations."""
+    if not drawn:
+        return schedule.FIRST_PERMUTATIONS
+    return schedule.MORE_PERMUTATIONS if drawn < _ENOUGH else schedule.PERMUTATIONS
 
 
 def largest_score(scores: np.ndarray) -> Chance:

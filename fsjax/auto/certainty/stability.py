@@ -1,49 +1,19 @@
-"""After the choice: the ranking on all rows, decoys, and stability selection."""
+"""Stability selection: how often halves of the rows select each column."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
-from fsjax.auto.certainty.false_discovery import (
-    NETWORK,
-    NETWORK_SETS,
-    Draw,
-    decoy_model,
-    drawn_decoys,
-    false_discovery_rates,
-    known_rates,
-    network_scores,
-    simple_scores,
-)
-from fsjax.auto.certainty.quick_statistic import better_predictor
-from fsjax.auto.contest.cross_validation import ALL, MERGED, Contest, of_library
-from fsjax.auto.contest.folds import all_rows, halves
-from fsjax.auto.contest.method_names import title
-from fsjax.auto.contest.problem import Problem, with_kept
-from fsjax.auto.contest.progress_file import json_number
-from fsjax.auto.contest.ranked_units import rank, rank_by_network
-from fsjax.auto.contest.rankers import Ranking, merged_ranking
-from fsjax.auto.contest.rankers.parts import Part, standardise
-from fsjax.auto.contest.rule import CONSENSUS, Choice
-
-#: Pairs of complementary halves of the rows: the first aim, and the most.
-PAIRS, MAX_PAIRS = 5, 25
-
-#: Sets of decoys for quick methods: the first aim, and the most.
-SETS, MAX_SETS = 5, 10
-
-#: With fewer rows, or groups of rows, no forest compares columns with decoys: on tables of 30
-#: correlated columns 0.32 of its selection at a rate of 0.2 was false with 60 groups, and 0.17 with
-#: 100. The Lasso path depends less on how well correlations are estimated.
-FOREST_ROWS = 100
-
-#: The contender whose training takes about as long as that of the network beside decoys.
-SAME_COST = "deep_lasso"
+from fsjax.auto.contest.cross_validation import Contest
+from fsjax.auto.contest.folds import halves
+from fsjax.auto.contest.method_names import ALL, of_library, title
+from fsjax.auto.contest.problem import Problem
+from fsjax.auto.contest.row_rankings import rankings_of
+from fsjax.auto.contest.rule import Choice
+from fsjax.auto.contest.schedule import PAIRS
 
 
 class Frequencies(NamedTuple):
@@ -56,54 +26,6 @@ class Frequencies(NamedTuple):
 
     frequency: np.ndarray
     halves: int
-
-
-class Decoys(NamedTuple):
-    """Result of the competition of units and decoys.
-
-    Attributes:
-      rates: ``(G,)`` estimated false discovery rate, NaN if no set of decoys ran.
-      sets: M, number of sets of decoys.
-      statistic: the method whose importance was compared.
-      scores: ``(M, G)`` importance of the units beside each set.
-      decoys: ``(M, G)`` importance of their decoys.
-    """
-
-    rates: np.ndarray
-    sets: int
-    statistic: str
-    scores: np.ndarray
-    decoys: np.ndarray
-
-    @property
-    def known_rates(self) -> np.ndarray:
-        """``(G,)`` the rates that these sets suffice for, NaN for the others."""
-        return known_rates(self.scores, self.decoys)
-
-
-def on_all_rows(problem: Problem, contest: Contest, choice: Choice) -> Ranking:
-    """The ranking by the chosen method on all rows of the problem, at the chosen number."""
-    method = "univariate" if choice.method == ALL else choice.method
-    size = min(choice.size, problem.design.num_units)
-    contest.clock.tell(f"{title(method)} on all rows")
-
-    def work() -> dict[str, Any]:
-        (ranking,) = _rankings(problem, contest, method, size, [None])
-        return {
-            "scores": [json_number(score) for score in ranking.scores],
-            "order": ranking.order[max(ranking.order)].tolist(),
-        }
-
-    piece = contest.ledger.get(f"rows/{method}/{size}", work)
-    scores = np.array([-np.inf if score is None else score for score in piece["scores"]])
-    return Ranking({size: np.array(piece["order"], int)}, scores)
-
-
-def full_order(ranking: Ranking) -> np.ndarray:
-    """``(G,)`` all units, the selected ones first, the others by their scores."""
-    first = ranking.order[max(ranking.order)]
-    by_score = np.argsort(-ranking.scores, kind="stable")
-    return np.concatenate([first, by_score[~np.isin(by_score, first)]])
 
 
 def frequencies(contest: Contest, choice: Choice, share: float, pairs: int) -> Frequencies:
@@ -121,7 +43,7 @@ def frequencies(contest: Contest, choice: Choice, share: float, pairs: int) -> F
     # Pairs that are ranked at once: networks compile once for all of them.
     together = PAIRS if of_library(method) else 1
     counts, number = np.zeros(units), 0
-    need = contest.seconds_of_rankings(method, 2 * together)
+    need = contest.expected.of_rankings(method, 2 * together)
     for first in range(0, pairs, together):
         numbers = range(first, min(first + together, pairs))
         keys = [f"half/{method}/{choice.size}/{pair}" for pair in numbers]
@@ -131,7 +53,7 @@ def frequencies(contest: Contest, choice: Choice, share: float, pairs: int) -> F
             clock.tell(f"{title(method)} on halves of the rows, pair {first + 1}")
             before = clock.spent
             rows = [rows for pair in numbers for rows in _halves(problem, pair)]
-            rankings = _rankings(problem, contest, method, choice.size, rows)
+            rankings = rankings_of(problem, contest, method, choice.size, rows)
             for place, key in enumerate(keys):
                 sides = rankings[2 * place : 2 * place + 2]
                 orders = [side.order[max(side.order)][: choice.size].tolist() for side in sides]
@@ -146,137 +68,3 @@ def frequencies(contest: Contest, choice: Choice, share: float, pairs: int) -> F
 
 def _halves(problem: Problem, pair: int) -> list[np.ndarray]:
     return halves(problem.y, problem.task, problem.seed + pair, problem.row_groups, problem.ordered)
-
-
-def _rankings(
-    problem: Problem,
-    contest: Contest,
-    method: str,
-    size: int,
-    rows: Sequence[np.ndarray | None],
-) -> list[Ranking]:
-    """Rankings of several parts of the rows, or of all (``None``); networks train together."""
-    prepared = [all_rows(problem.design, problem.y, part, problem.weights) for part in rows]
-    if of_library(method):
-        return rank_by_network(problem, method, prepared, (size,))
-
-    def simple(name: str, part: Part, number: int) -> Ranking:
-        return rank(problem, name, part, (number,), problem.seed, contest.effort(name))
-
-    if method != CONSENSUS:
-        return [simple(method, part, size) for part in prepared]
-    # As many units of each ranking as in cross-validation.
-    most = min(max(contest.problem.sizes), MERGED)
-    merged = [
-        merged_ranking(
-            [simple(member, part, most).order[most] for member in contest.members()],
-            problem.design.num_units,
-            (size,),
-        )
-        for part in prepared
-    ]
-    return [with_kept(ranking, problem) for ranking in merged]
-
-
-def why_no_decoys(problem: Problem) -> str | None:
-    """Why false discovery rates cannot be estimated for these rows; ``None`` if they can.
-
-    Rows of decoys must depend on each other as those of columns do. With series that are correlated
-    at 0.5 from row to row, a third of the columns that were selected at a rate of 0.1 were false.
-    """
-    if problem.ordered:
-        return "rows of decoys do not depend on earlier rows, as those in order of time may"
-    if problem.row_groups is not None and issparse(problem.design.X):
-        return "decoys of a sparse table do not keep the groups of rows together"
-    return None
-
-
-def quick_statistic(contest: Contest, share: float) -> str:
-    """``l1`` or ``forest``, whichever predicts better from columns and decoys; ``l1`` without time.
-
-    Also ``l1`` for fewer than :data:`FOREST_ROWS` rows or groups of rows.
-
-    Args:
-      share: of the budget that may be spent.
-    """
-    problem, ledger = contest.problem, contest.ledger
-    groups = problem.row_groups
-    independent = len(problem.y) if groups is None else len(np.unique(groups))
-    if why_no_decoys(problem) or independent < FOREST_ROWS:
-        return "l1"
-    key = "decoys/statistic"
-    # Per fold, about what both take to rank its rows.
-    need = problem.folds * (contest.seconds_of("l1") + contest.seconds_of("forest"))
-    if key not in ledger and need > contest.clock.left(share):
-        return "l1"
-
-    def work() -> dict[str, str]:
-        contest.clock.tell("decoy columns, choice of a statistic")
-        part = all_rows(problem.design, problem.y, None, problem.weights)
-        both, _ = drawn_decoys(_decoys_of(problem, part), problem.seed, 0)
-        (rows,) = standardise(both, weights=part.weights)
-        folds, seed = problem.rounds[0], problem.seed
-        compared = Part(rows, part.y, weights=part.weights)
-        return {"name": better_predictor(compared, problem.task, folds, seed)}
-
-    return str(ledger.get(key, work)["name"])
-
-
-def compete_with_decoys(contest: Contest, statistic: str, share: float, sets: int) -> Decoys:
-    """False discovery rates of the units, from their competition with decoys.
-
-    Args:
-      statistic: the method whose importance is compared, see :func:`decoy_statistic`.
-      share: of the budget that may be spent.
-      sets: of decoys, at most; a network trains beside all of its sets at once.
-    """
-    problem, ledger, clock = contest.problem, contest.ledger, contest.clock
-    units = problem.design.num_units
-    if why_no_decoys(problem):
-        return no_decoys(units, statistic)
-    part = functools.cache(lambda: all_rows(problem.design, problem.y, None, problem.weights))
-    # Fitted once, and only if a set is missing.
-    draw = functools.cache(lambda: _decoys_of(problem, part()))
-    network = statistic == NETWORK
-    # There are twice as many columns.
-    need = (
-        2.0 * contest.seconds_of_rankings(SAME_COST, NETWORK_SETS)
-        if network
-        else 2.5 * contest.seconds_of(statistic)
-    )
-
-    def work(number: int) -> dict[str, list[list[float]]]:
-        arguments = part(), draw(), problem.task, units
-        if network:
-            scores, decoys = network_scores(*arguments, NETWORK_SETS, problem.seed)
-        else:
-            effort = contest.effort(statistic)
-            scores, decoys = simple_scores(*arguments, statistic, number, problem.seed, effort)
-        return {"scores": scores.tolist(), "decoys": decoys.tolist()}
-
-    unit_scores: list[list[float]] = []
-    decoy_scores: list[list[float]] = []
-    for number in range(1 if network else sets):
-        key = f"decoys/{statistic}/{number}"
-        if key not in ledger:
-            if need > clock.left(share):
-                break
-            clock.tell(f"decoy columns, set {number + 1}")
-        piece = ledger.timed(key, functools.partial(work, number))
-        need = piece["seconds"]
-        unit_scores += piece["scores"]
-        decoy_scores += piece["decoys"]
-    if not unit_scores:
-        return no_decoys(units, statistic)
-    scores, decoys = np.array(unit_scores), np.array(decoy_scores)
-    return Decoys(false_discovery_rates(scores, decoys), len(scores), statistic, scores, decoys)
-
-
-def _decoys_of(problem: Problem, part: Part) -> Draw:
-    return decoy_model(part.X, problem.design.groups, problem.row_groups)
-
-
-def no_decoys(units: int, statistic: str) -> Decoys:
-    """The result if no set of decoys ran."""
-    none = np.zeros((0, units))
-    return Decoys(np.full(units, np.nan), 0, statistic, none, none)

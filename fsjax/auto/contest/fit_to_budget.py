@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from fsjax.auto.contest import schedule
 from fsjax.auto.contest.budget import Clock
 from fsjax.auto.contest.folds import parts
 from fsjax.auto.contest.judge import Judge, Tried, choose_judge, judges_of
@@ -27,8 +28,8 @@ _TRIAL_ROWS, _TRIAL_COLUMNS, _TRIAL_FOLDS, _FEW = 1_000, 50, (5, 3), 300
 #: Rows, and numbers of columns, that a judge must have time for to be chosen.
 _MIN_ROWS, _MIN_SIZES = 1_500, 6
 
-#: Share of the budget that the judge may take in a round of folds, and the methods of a round.
-_SHARE, _METHODS = 0.3, 8
+#: Methods of a round of folds.
+_METHODS = 8
 
 #: Power of the rows, and of the columns, by which the seconds of a judge grow; 1 by default.
 _GROWTH: Final = {"rbf": 2.0}
@@ -88,7 +89,7 @@ def _make(problem: Problem, user_judge: Judge | None, clock: Clock) -> dict[str,
         seconds_per_fit = seconds * grown ** _GROWTH.get(judge.name, 1.0)
         all_columns = max(num_columns / seen, 1.0) ** power
         fits = _METHODS * float(columns.sum()) + all_columns
-        return trial.folds * seconds_per_fit * fits <= _SHARE * clock.usable
+        return trial.folds * seconds_per_fit * fits <= schedule.JUDGE * clock.usable
 
     candidates = (user_judge,) if user_judge else judges_of(problem.task)
     judge, tried = choose_judge(candidates, problem.task, problem.metric, splits, affordable)

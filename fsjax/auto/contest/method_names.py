@@ -1,4 +1,4 @@
-"""Names of methods in words, for sentences, tables and pictures of a selection."""
+"""Names of methods: those that are not methods of the library, and all in words."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from fsjax.auto.contest.rankers import SIMPLE
 from fsjax.auto.contest.rule import CONSENSUS
+
+#: Names of the selection of all columns, and of random columns, among the methods.
+ALL, RANDOM = "all", "random"
 
 #: Names in sentences by the key of the method; methods of other packages keep their own.
 _NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "all": "all columns",
+        ALL: "all columns",
         CONSENSUS: "the consensus of simple methods",
         "network": "a network",
         "random": "columns drawn at random",
@@ -55,6 +59,11 @@ _NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "wast": "the attentive sparse autoencoder (WAST)",
     }
 )
+
+
+def of_library(name: str) -> bool:
+    """Whether a contender is a method of the library, which ranks several folds as one program."""
+    return name not in SIMPLE and name not in (ALL, CONSENSUS)
 
 
 def in_words(method: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,6 +131,30 @@ def on_rows(problem: Problem, rows: np.ndarray) -> Problem:
         weights = None if weights is None else weights[rows]
     rounds = rounds_of(y, problem.task, problem.seed, groups, problem.ordered)
     return problem.replace(y=y, design=design, row_groups=groups, weights=weights, rounds=rounds)
+
+
+def design_of_units(table: Design, units: Sequence[int]) -> Design:
+    """The design with some of its units, renumbered."""
+    columns = table.columns_of(units)
+    number = np.full(table.num_units, -1)
+    number[list(units)] = np.arange(len(units))
+    return dataclasses.replace(
+        table,
+        X=table.X[:, columns],
+        names=tuple(table.names[column] for column in columns),
+        groups=number[table.groups[columns]],
+        units=tuple(table.units[unit] for unit in units),
+    )
+
+
+def of_units(problem: Problem, units: Sequence[int]) -> Problem:
+    """The problem with some of its units."""
+    number = {unit: place for place, unit in enumerate(units)}
+    return problem.replace(
+        design=design_of_units(problem.design, units),
+        keep=tuple(number[unit] for unit in problem.keep if unit in number),
+        costs=None if problem.costs is None else problem.costs[list(units)],
+    )
 
 
 def in_proportion(problem: Problem) -> Problem:

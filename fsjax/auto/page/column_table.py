@@ -259,10 +259,10 @@ def _legend(
     facts, classes = selection.facts, selection.task == "classification"
     test = "Kruskal-Wallis test" if classes else "Spearman's rank correlation"
     low, high = _span(table)
-    tested = facts["rows"]
+    tested = facts.rows
     if selection.effects is not None:
         tested = selection.effects.attrs.get("rows", tested)
-    part = f" on {tested:,} rows drawn at random" if tested < facts["rows"] else ""
+    part = f" on {tested:,} rows drawn at random" if tested < facts.rows else ""
     meanings = {
         "direction": "in which class the column is higher, with standardised means by class"
         if classes
@@ -274,16 +274,16 @@ def _legend(
         "slope": "change of the target per standard deviation of the column",
         "curve": "mean prediction of a random forest as this column changes and the others stay "
         f"fixed; all curves share one axis, from {low:.3g} to {high:.3g}",
-        "frequency": f"stability selection: share of {facts['halves']} complementary halves of the "
+        "frequency": f"stability selection: share of {facts.halves} complementary halves of the "
         "rows on which the column is selected",
         "score": "importance by the chosen method on all rows",
         "false_discovery_rate": "estimated share of false discoveries among the columns that gain "
         "at least as much over their decoys (knockoffs of numeric columns, permuted copies of the "
         "others); none where the sets of decoys are too few or differ too much to tell",
         "p_value": f"of the column by itself ({test}){part}, assuming independent "
-        f"{'groups of rows' if facts.get('row_groups') else 'rows'}",
+        f"{'groups of rows' if facts.row_groups else 'rows'}",
         "q_value": "false discovery rate by Benjamini and Hochberg over all "
-        f"{facts['columns_offered']} columns",
+        f"{facts.columns_offered} columns",
         "cost": "cost of the column, as given",
         "alike": "columns that could replace it, with their absolute rank correlation",
     }

@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from fsjax.auto.certainty.false_discovery import statistics
-from fsjax.auto.contest.cross_validation import ALL
-from fsjax.auto.contest.method_names import title
+from fsjax.auto.contest.method_names import ALL, title
 from fsjax.auto.contest.scoring import metric_named
 from fsjax.auto.page.charts import BLUE, GREEN, GREY, ORANGE, PURPLE, WIDTH
 from fsjax.report.style import circle, draw_bars, finish, literal, new_figure, plain_number
@@ -54,7 +53,7 @@ def plot_contest(selection: SelectionRecord, width: float = WIDTH) -> Figure:
     narrow = width < _SHORT
     figure = new_figure(5.0 if not narrow else 4.4, width=width)
     axes = figure.subplots()
-    low, best = facts["best_score"] - facts["standard_error"], facts["best_score"]
+    low, best = facts.best_score - facts.standard_error, facts.best_score
     axes.axhspan(low, best, color="#9AA3AD", alpha=0.25, linewidth=0)
     axes.axhline(
         selection.score_chance, color=GREY, linewidth=1, linestyle=(0, (1, 3)),

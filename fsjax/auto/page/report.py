@@ -136,7 +136,7 @@ def _chart(draw: Callable[[Any, float], Figure | None], name: str, caption: str)
 
 
 def _frequencies(selection: SelectionRecord) -> Markup:
-    halves = selection.facts["halves"]
+    halves = selection.facts.halves
     return _chart(
         lambda pictures, width: pictures.plot_columns(selection, width),
         "columns",

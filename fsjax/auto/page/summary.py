@@ -54,7 +54,7 @@ def kept(selection: SelectionRecord) -> Kept:
     names = tuple(shown_name(label) for label in selection.columns[:NAMED])
     ends = list(itertools.accumulate(len(name) + 2 for name in names))
     names = names[: max(_MIN_NAMED, sum(end <= _CHARACTERS for end in ends))]
-    offered = selection.facts["columns_offered"]
+    offered = selection.facts.columns_offered
     every = f"all {offered:,} columns" if len(selection.columns) == offered else ""
     return Kept(every, names, len(selection.columns) - len(names))
 
@@ -103,7 +103,7 @@ def _how_well(selection: SelectionRecord) -> str:
         interval = f" (95 % interval {low} to {high})"
     everything = ""
     if not math.isnan(selection.score_all_columns):
-        offered = count(selection.facts["columns_offered"], "column")
+        offered = count(selection.facts.columns_offered, "column")
         everything = f"with all {offered} {metric.show(selection.score_all_columns)}, "
     # With a false discovery rate, all discoveries are kept, and a smaller selection is scored.
     which = " of the fewest columns that are enough" if selection.fdr is not None else ""
@@ -118,7 +118,7 @@ def _without_finding(selection: SelectionRecord) -> str:
     if selection.better_than_chance or selection.score_interval is None:
         return ""
     above = interval_above_none(
-        selection.score_interval[0], selection.score_chance, selection.facts["folds_p_value"]
+        selection.score_interval[0], selection.score_chance, selection.facts.folds_p_value
     )
     return above and f"; {above}"
 
@@ -135,7 +135,7 @@ def _how_sure(selection: SelectionRecord) -> str:
     p_value = selection.p_value
     verdict += f", p = {p_value:.2g}" if p_value >= _MIN_P else f", p < {_MIN_P:g}"
     frequency = selection.table.loc[selection.table["selected"] == 1, "frequency"]
-    halves = selection.facts["halves"]
+    halves = selection.facts.halves
     if not len(frequency) or frequency.isna().any() or halves < MIN_HALVES:
         return verdict
     if len(frequency) == 1:

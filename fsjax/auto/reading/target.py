@@ -23,6 +23,9 @@ TASKS = ("classification", "regression", "multilabel", "counts", "survival")
 
 _WHERE = "the target"
 
+#: Largest target, and inverse of its smallest spread, whose squares are computed.
+_LARGEST = 1e100
+
 _TIME_AND_EVENT = (
     "has a positive column and one of 0 and 1, taken as two numbers; if they are a time and "
     "whether the event was seen by then, choose the task survival"
@@ -144,3 +147,16 @@ def _numbers(y: Any, task: str) -> np.ndarray:
     if (values == values[0]).all():
         raise DataError("the target has one value only; choose another column")
     return values
+
+
+def check_scale(target: np.ndarray) -> None:
+    """DataError for a target ``(N,)`` or ``(N, C)`` whose squares are not float64 numbers."""
+    spreads = np.ptp(target.astype(np.float64), axis=0)
+    # Events of survival may be all alike.
+    largest, spread = np.abs(target).max(), np.min(spreads, where=spreads > 0, initial=np.inf)
+    if largest > _LARGEST or spread < 1 / _LARGEST:
+        raise DataError(
+            f"the target has values up to {largest:.3g} that differ by {spread:.3g}, whose squares "
+            f"are beyond the range of numbers; scale it to values between {1 / _LARGEST:g} and "
+            f"{_LARGEST:g}"
+        )

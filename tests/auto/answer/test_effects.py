@@ -9,6 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics import roc_auc_score
 
 from fsjax.auto.answer import effects
+from fsjax.auto.certainty.unit_tests import drawn_rows
 from fsjax.auto.certainty.univariate_tests import column_tests, unit_p_values
 from fsjax.auto.contest.rankers import martingale_residuals
 from fsjax.auto.reading.columns import design
@@ -253,7 +254,7 @@ def test_likeness_is_the_rank_correlation():
 def test_rare_classes_stay_among_the_drawn_rows():
     y = np.zeros(50_000, int)
     y[:60] = 1
-    rows = effects.drawn_rows(y, "classification", 1000, 0)
+    rows = drawn_rows(y, "classification", 1000, 0)
     assert 1000 <= len(rows) < 1060 and (y[rows] == 1).sum() >= 50
     assert (np.diff(rows) > 0).all()
-    assert len(effects.drawn_rows(y, "regression", 60_000, 0)) == len(y)
+    assert len(drawn_rows(y, "regression", 60_000, 0)) == len(y)

@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 
 from fsjax.auto.answer.statements import (
-    Findings,
     _alternatives,
     _certainty,
     _selected,
     leaks_left_out,
     on_equal_rows,
 )
+from fsjax.auto.certainty.findings import Findings
 from fsjax.auto.certainty.permutation_test import Chance, Verdict
 from fsjax.auto.certainty.stability import Frequencies
-from fsjax.auto.contest.cross_validation import ALL
+from fsjax.auto.contest.method_names import ALL
+from fsjax.auto.contest.rankers import Ranking
 from fsjax.auto.contest.rule import Choice
 from fsjax.auto.reading.notes import Note
 
@@ -23,6 +24,7 @@ from fsjax.auto.reading.notes import Note
 def findings(number, frequency, rates, halves=50, sets=5, method="l1", known=None):
     return Findings(
         choice=Choice(method, number, 90.0, method, number, 90.0, 1.0),
+        ranking=Ranking({}, np.zeros(0)),
         verdict=Verdict(True, False, Chance(999, 0), 0.0),
         score=(90.0, 85.0, 95.0),
         all_columns=90.0,

@@ -8,7 +8,6 @@ import pytest
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.svm import SVC
 
-from fsjax.auto.answer.answer import early_choice
 from fsjax.auto.certainty import comparisons
 from fsjax.auto.certainty.comparisons import compare, comparison_table
 from fsjax.auto.contest import cross_validation
@@ -141,7 +140,7 @@ def contest_of(name: str, clock: Clock | None = None, **more) -> cross_validatio
     contest = cross_validation.Contest(
         on_rows(problem, np.arange(120)), Ledger(None), Clock(1e9) if clock is None else clock
     )
-    contest.run_needed()
+    contest.run_needed(1.0)
     contest.run_simple(1.0)
     return contest
 
@@ -149,10 +148,10 @@ def contest_of(name: str, clock: Clock | None = None, **more) -> cross_validatio
 @pytest.mark.parametrize("name", [*MODELS, "label_accuracy"])
 def test_a_selection_that_matters_is_better_than_random_columns(name):
     contest = contest_of(name)
-    rows = compare(contest, early_choice(contest))
+    rows = compare(contest, contest.choice())
     assert [row.against.split()[0] for row in rows[:2]] == [
         "all",
-        early_choice(contest).size.__str__(),
+        contest.choice().size.__str__(),
     ]
     assert "drawn at random" in rows[1].against and rows[1].verdict == BETTER
     assert {(row.difference.pairs, row.difference.unit) for row in rows} == {(120, "rows")}
@@ -161,29 +160,27 @@ def test_a_selection_that_matters_is_better_than_random_columns(name):
 
 def test_dependent_rows_count_once():
     grouped = contest_of("r2", row_groups=np.arange(120) // 4)
-    rows = compare(grouped, early_choice(grouped))
+    rows = compare(grouped, grouped.choice())
     assert {(row.difference.pairs, row.difference.unit) for row in rows} == {(30, "groups of rows")}
     series = contest_of("r2", ordered=True)
-    assert {row.difference.unit for row in compare(series, early_choice(series))} == {
-        "blocks of rows"
-    }
+    assert {row.difference.unit for row in compare(series, series.choice())} == {"blocks of rows"}
 
 
 def test_random_columns_are_several_draws_while_there_is_time(monkeypatch):
     contest = contest_of("r2")
-    one, several = (contest.random_row_scores((0, 0), 3, draws) for draws in (0, 4))
+    one, several = (comparisons.random_row_scores(contest, (0, 0), 3, draws) for draws in (0, 4))
     assert not np.array_equal(one, several)
     contest.clock.stop()
-    np.testing.assert_array_equal(contest.random_row_scores((0, 1), 3, 4),
-                                  contest.random_row_scores((0, 1), 3, 0))  # fmt: skip
+    np.testing.assert_array_equal(comparisons.random_row_scores(contest, (0, 1), 3, 4),
+                                  comparisons.random_row_scores(contest, (0, 1), 3, 0))  # fmt: skip
 
 
 def test_scorers_without_rows_compare_folds():
     contest = contest_of("r2")
     problem = contest.problem.replace(metric=contest.problem.metric._replace(rows=None))
     again = cross_validation.Contest(problem, Ledger(None), Clock(1e9))
-    again.run_needed()
+    again.run_needed(1.0)
     again.run_simple(1.0)
-    units = {row.difference.unit for row in compare(again, early_choice(again))}
+    units = {row.difference.unit for row in compare(again, again.choice())}
     assert units == {"folds"}
-    assert comparisons.paired_difference(again, early_choice(again), "random") is None
+    assert comparisons.paired_difference(again, again.choice(), "random") is None

@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from auto_helpers import LINEAR, problem
 
 import fsjax
-from fsjax.auto.certainty import stability
+from fsjax.auto.certainty import decoy_competition
+from fsjax.auto.certainty.decoy_competition import why_no_decoys
 from fsjax.auto.certainty.decoys import decoy_columns, knockoff_model, permuted
 from fsjax.auto.certainty.false_discovery import (
     Draw,
@@ -16,7 +17,6 @@ from fsjax.auto.certainty.false_discovery import (
     false_discovery_rates,
     simple_scores,
 )
-from fsjax.auto.certainty.stability import why_no_decoys
 from fsjax.auto.contest.rankers.parts import Part
 
 PATIENTS = np.repeat(np.arange(60), 4)
@@ -135,7 +135,7 @@ def test_a_selection_draws_decoys_by_groups_of_rows(monkeypatch):
         groups_seen.append(row_groups)
         return decoy_model(X, units, row_groups)
 
-    monkeypatch.setattr(stability, "decoy_model", spied)
+    monkeypatch.setattr(decoy_competition, "decoy_model", spied)
     X = np.random.default_rng(0).normal(size=(60, 4))[PATIENTS]
     result = fsjax.select(X, X[:, 1], row_groups=PATIENTS, fdr=0.2, budget=None, **LINEAR)
     assert result.table["false_discovery_rate"].notna().any()

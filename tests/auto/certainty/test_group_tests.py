@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
-from fsjax.auto.answer.effects import effects, unit_tests
+from fsjax.auto.answer.effects import effects
+from fsjax.auto.certainty.unit_tests import unit_tests
 from fsjax.auto.certainty.univariate_tests import column_tests
 from fsjax.auto.reading.columns import design_of_array
 

@@ -6,6 +6,7 @@ from scipy import stats
 
 from fsjax.auto.certainty import permutation_test
 from fsjax.auto.certainty.permutation_test import Chance, chance_test, verdict
+from fsjax.auto.contest import schedule
 from fsjax.auto.contest.budget import Clock
 from fsjax.auto.contest.problem import Problem, on_rows, representative_rows
 from fsjax.auto.contest.progress_file import Ledger
@@ -20,7 +21,7 @@ def problem(X: np.ndarray, y: np.ndarray, task: str = "classification", **more) 
 
 
 def result_of(X: np.ndarray, y: np.ndarray, task: str = "classification", **more) -> Chance:
-    return chance_test(problem(X, y, task, **more), Ledger(None), Clock(1e6), 1.0)
+    return chance_test(problem(X, y, task, **more), Ledger(None), Clock(1e6))
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_rows_that_take_part_have_their_targets_and_are_permuted_as_they_may(kin
     X = np.random.default_rng(0).normal(size=(90, 3))
     more = {"groups": {"row_groups": np.arange(90) // 3}, "series": {"ordered": True}}
     asked = problem(X, X[:, 1], "regression", **more.get(kind, {})).replace(seed=4)
-    assert chance_test(asked, Ledger(None), Clock(1e6), 1.0) == Chance(0, 49)
+    assert chance_test(asked, Ledger(None), Clock(1e6)) == Chance(0, 49)
     ((y, draws, seed, groups, ordered),) = calls
     rows = representative_rows(asked, 60)
     np.testing.assert_array_equal(y, X[rows, 1])
@@ -89,17 +90,18 @@ def test_what_is_there_is_seen(kind, few_draws):
     assert result_of(X, y, task).better
 
 
-def test_the_first_chunk_is_drawn_whatever_the_time_and_time_ends_the_rest():
+def test_the_first_chunk_is_drawn_whatever_the_time_and_time_ends_the_rest(monkeypatch):
     rng = np.random.default_rng(0)
     example = problem(rng.normal(size=(40, 5)), np.resize([0, 1], 40))
     clock = Clock(1e6)
     ledger = Ledger(None)
-    short = chance_test(example, ledger, clock, 1e-12)
+    monkeypatch.setattr(schedule, "MORE_PERMUTATIONS", schedule.Stage("none", 1e-12))
+    short = chance_test(example, ledger, clock)
     assert permutation_test.MIN_DRAWS <= short.draws < permutation_test.DRAWS
     clock.stop()
-    assert chance_test(example, Ledger(None), clock, 1.0) == Chance(0, 0)
+    assert chance_test(example, Ledger(None), clock) == Chance(0, 0)
     # What was drawn before counts.
-    assert chance_test(example, ledger, clock, 1.0) == short
+    assert chance_test(example, ledger, clock) == short
 
 
 def test_verdicts_are_called_what_they_are():

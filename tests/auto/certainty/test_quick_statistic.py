@@ -10,7 +10,7 @@ from auto_helpers import problem
 from sklearn.model_selection import KFold
 
 import fsjax
-from fsjax.auto.certainty import stability
+from fsjax.auto.certainty import decoy_competition
 from fsjax.auto.certainty.quick_statistic import better_predictor
 from fsjax.auto.contest.budget import Clock
 from fsjax.auto.contest.cross_validation import Contest
@@ -72,8 +72,8 @@ def test_a_target_or_columns_of_one_value_have_a_statistic():
 @pytest.fixture
 def less_work(monkeypatch):
     monkeypatch.setattr("fsjax.auto.contest.rankers.trees.TREES", 60)
-    monkeypatch.setattr("fsjax.auto.answer.answer.PAIRS", 1)
-    monkeypatch.setattr("fsjax.auto.answer.answer.MAX_PAIRS", 1)
+    monkeypatch.setattr("fsjax.auto.contest.schedule.PAIRS", 1)
+    monkeypatch.setattr("fsjax.auto.contest.schedule.MAX_PAIRS", 1)
 
 
 @pytest.mark.slow
@@ -82,7 +82,7 @@ def test_both_columns_of_a_ring_are_selected_though_the_forest_is_no_contender()
     X = np.random.default_rng(0).normal(size=(300, 8))
     y = (X[:, 0] ** 2 + X[:, 1] ** 2 > 1.4).astype(int)
     result = fsjax.select(X, y, fdr=0.2, methods=("l1",), judge="rbf", budget=None)
-    assert set(result.columns) == {"x0", "x1"} and result.facts["decoy_statistic"] == "forest"
+    assert set(result.columns) == {"x0", "x1"} and result.facts.decoy_statistic == "forest"
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ def test_rates_of_a_selection_do_not_depend_on_the_order_of_the_columns():
 
 
 def test_a_forest_needs_enough_rows_or_groups(monkeypatch):
-    monkeypatch.setattr(stability, "better_predictor", lambda *_: "forest")
+    monkeypatch.setattr(decoy_competition, "better_predictor", lambda *_: "forest")
     for rows, groups, expected in [
         (99, None, "l1"),
         (100, None, "forest"),
@@ -111,4 +111,4 @@ def test_a_forest_needs_enough_rows_or_groups(monkeypatch):
         (300, np.arange(300) // 3, "forest"),
     ]:
         contest = Contest(problem(rows, row_groups=groups), Ledger(None), Clock(3600.0))
-        assert stability.quick_statistic(contest, 1.0) == expected
+        assert decoy_competition.quick_statistic(contest, 1.0) == expected

@@ -1,4 +1,7 @@
-"""Who competes, on which rows, in which order, and what is left out for lack of time."""
+"""Who competes, on which rows, in which order, and what is left out for lack of time.
+
+Covers ``fsjax.auto.contest.judged_folds``.
+"""
 
 import dataclasses
 
@@ -9,16 +12,25 @@ from auto_helpers import problem
 from marks import slow_ids
 
 import fsjax
-from fsjax.auto import select_columns as selecting
+from fsjax.auto import select_columns
 from fsjax.auto.certainty import near_leaks, stability
-from fsjax.auto.contest import cross_validation, network_rankings, ranked_units
+from fsjax.auto.contest import expected_time, network_rankings, ranked_units
 from fsjax.auto.contest.budget import Clock
 from fsjax.auto.contest.cross_validation import Contest
+from fsjax.auto.contest.expected_time import ExpectedTime
 from fsjax.auto.contest.fit_to_budget import fit_to_budget
+from fsjax.auto.contest.fold_records import chance_level
 from fsjax.auto.contest.folds import halves
 from fsjax.auto.contest.judge import judges_of
 from fsjax.auto.contest.network_settings import contenders
-from fsjax.auto.contest.problem import Problem, on_rows, representative_rows, sizes_of, with_kept
+from fsjax.auto.contest.problem import (
+    Problem,
+    of_units,
+    on_rows,
+    representative_rows,
+    sizes_of,
+    with_kept,
+)
 from fsjax.auto.contest.progress_file import Ledger
 from fsjax.auto.contest.rankers import SIMPLE, Ranking
 from fsjax.auto.contest.rankers.parts import Part, standardise
@@ -88,7 +100,7 @@ def test_rows_of_rare_classes_take_their_groups_along(monkeypatch):
     def caught(problem: Problem, rows: np.ndarray) -> None:
         raise Asked(problem)
 
-    monkeypatch.setattr(selecting, "on_rows", caught)
+    monkeypatch.setattr(select_columns, "on_rows", caught)
     X, groups = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) // 5
     with pytest.raises(Asked) as asked:
         fsjax.select(X, np.r_[2, np.resize([0, 1], 59)], row_groups=groups)
@@ -114,7 +126,7 @@ def test_leaks_are_looked_for_on_rows_with_their_targets(monkeypatch):
 
 def test_columns_that_are_left_keep_their_costs_and_whether_they_are_kept():
     whole = problem(columns=5, costs=np.arange(1.0, 6.0), keep=(1, 4))
-    some = selecting._of_units(whole, [0, 3, 4])
+    some = of_units(whole, [0, 3, 4])
     assert some.design.units == ("x0", "x3", "x4") and some.keep == (2,)
     assert some.costs.tolist() == [1.0, 4.0, 5.0]
     np.testing.assert_array_equal(some.design.X, whole.design.X[:, [0, 3, 4]])
@@ -141,16 +153,16 @@ def test_each_fold_has_a_seed_of_its_own_and_the_effort_of_the_method(monkeypatc
         return np.arange(part.X.shape[1], dtype=float)
 
     monkeypatch.setitem(SIMPLE, "random", watched)
-    monkeypatch.setattr(Contest, "effort", lambda self, name: 0.3)
+    monkeypatch.setattr(ExpectedTime, "effort", lambda self, name: 0.3)
     contest = Contest(problem(columns=3, seed=7), Ledger(None), Clock(3600.0))
-    contest.run_needed()
+    contest.run_needed(1.0)
     assert calls == [(96, "classification", 7 + fold, 0.3) for fold in range(5)]
 
 
 def test_the_chance_level_is_learnt_from_the_training_rows():
     metric = METRICS["accuracy"]._replace(chance=lambda train, test: len(train) - len(test))
     contest = Contest(problem(metric=metric), Ledger(None), Clock(3600.0))
-    assert set(contest.chance_level()) == {96 - 24}
+    assert set(chance_level(contest.problem)) == {96 - 24}
 
 
 def test_what_does_not_fit_is_left_out_and_costs_nothing(monkeypatch):
@@ -158,14 +170,15 @@ def test_what_does_not_fit_is_left_out_and_costs_nothing(monkeypatch):
     def expected(self, name, folds=1):
         return 1e9 * (name == "lassonet")
 
-    monkeypatch.setattr(Contest, "_expected", expected)
+    monkeypatch.setattr(ExpectedTime, "of_ranking", expected)
     contest = Contest(problem(), Ledger(None), Clock(3600.0))
-    contest.run_needed()
+    contest.run_needed(1.0)
     contest.run_simple(0.9)
     contest.run_networks(0.9)
     assert contest.left_out == {"lassonet": contest.left_out["lassonet"]}
     assert contest.left_out["lassonet"].startswith("was not tried: about")
-    assert {name for name, _ in contest.scores()} == {"all", "random", "univariate", "l1", "mrmr"}
+    ran = {name for name, _ in contest.records.scores()}
+    assert ran == {"all", "random", "univariate", "l1", "mrmr"}
 
 
 @pytest.fixture
@@ -193,7 +206,7 @@ def test_simple_methods_are_tried_again_before_the_third_network(monkeypatch, qu
     networks = ("icap", "l1_l21", "binmask", "stg")
     example = problem(methods=("random", "univariate", "l1", "mrmr", *networks))
     contest = Contest(example, Ledger(None), Clock(3600.0))
-    contest.run_needed()
+    contest.run_needed(1.0)
     contest.run_simple(0.0)
     assert contest.late == ["l1", "mrmr"]
     contest.run_networks(0.9)
@@ -207,11 +220,11 @@ def test_time_that_is_left_goes_to_the_cheapest_methods_that_were_left_out(
     def seconds(name, rows, columns, folds=5, kept=False):
         return {"binmask": 50.0, "stg": 10.0, "lassonet": 20.0}[name]
 
-    monkeypatch.setattr(cross_validation.network_settings, "network_seconds", seconds)
+    monkeypatch.setattr(expected_time.network_settings, "network_seconds", seconds)
     example = problem(methods=("random", "univariate", "binmask", "lassonet", "stg"))
     contest = Contest(example, Ledger(None), Clock(3600.0))
-    contest.run_needed()
-    monkeypatch.setattr(cross_validation.Pace, "of", lambda self, kind: 1.0)
+    contest.run_needed(1.0)
+    monkeypatch.setattr(expected_time.Pace, "of", lambda self, kind: 1.0)
     contest.run_networks(0.0)
     assert contest.late == ["binmask", "lassonet", "stg"] and not quick_networks
     assert contest.left_out["stg"].endswith(" s were needed, more than was left")
@@ -229,7 +242,7 @@ def test_a_method_that_fails_is_not_tried_again(monkeypatch):
 
     monkeypatch.setitem(SIMPLE, "l1", failing)
     contest = Contest(problem(methods=("random", "univariate", "l1")), Ledger(None), Clock(3600.0))
-    contest.run_needed()
+    contest.run_needed(1.0)
     contest.run_simple(0.9)
     monkeypatch.undo()
     contest.run_simple(0.9)
@@ -242,10 +255,10 @@ def test_a_method_that_fails_does_not_lose_the_others(monkeypatch):
 
     monkeypatch.setitem(SIMPLE, "l1", failing)
     contest = Contest(problem(), Ledger(None), Clock(3600.0))
-    contest.run_needed()
+    contest.run_needed(1.0)
     contest.run_simple(0.9)
     assert contest.left_out == {"l1": "failed: singular"}
-    assert "mrmr" in {name for name, _ in contest.scores()}
+    assert "mrmr" in {name for name, _ in contest.records.scores()}
 
 
 def test_tall_tables_are_compared_on_as_many_rows_as_there_is_time_for():
@@ -292,7 +305,7 @@ def test_other_questions_do_not_take_over_the_work_of_this_one(change, tmp_path)
     X = pd.DataFrame(rng.normal(size=(60, 4)), columns=list("abcd"))
     question = {"X": X, "y": np.resize([0, 1], 60), "methods": ("l1",), "budget": 1e-6}
     fsjax.select(**question, workdir=tmp_path)
-    with pytest.raises(selecting.ConfigError, match="holds another selection"):
+    with pytest.raises(fsjax.ConfigError, match="holds another selection"):
         fsjax.select(**{**question, **change}, workdir=tmp_path)
 
 
@@ -301,22 +314,22 @@ def test_the_members_of_a_consensus_stay_when_more_methods_are_done():
     example = problem(methods=("random", "univariate", "forward", "rfe", "consensus"))
     ledger = Ledger(None)
     contest = Contest(example, ledger, Clock(3600.0))
-    contest.run_needed()
+    contest.run_needed(1.0)
     contest.run_simple(0.9)
-    assert contest.members() == ("forward", "rfe")
+    assert contest.records.members() == ("forward", "rfe")
     more = example.replace(methods=(*example.methods[:-1], "forest", "consensus"))
     again = Contest(more, ledger, Clock(3600.0))
     again.run_simple(0.9)
-    assert "forest" in {name for name, _ in again.scores()}
-    assert again.members() == ("forward", "rfe")
+    assert "forest" in {name for name, _ in again.records.scores()}
+    assert again.records.members() == ("forward", "rfe")
 
 
 def test_costs_are_those_of_all_columns_of_a_selection():
     prices = np.linspace(1.0, 2.0, 700)
     example = problem(60, 700, costs=prices, sizes=(1, 600), methods=("random", "univariate"))
     contest = Contest(example, Ledger(None), Clock(3600.0))
-    contest.run_needed()
-    costs = contest.costs()
+    contest.run_needed(1.0)
+    costs = contest.records.costs()
     assert costs["all", 700] == pytest.approx(prices.sum())
     # 600 columns cost at least what the 600 cheapest do, though fewer are remembered in order.
     assert costs["univariate", 600] >= prices[:600].sum()
@@ -334,7 +347,7 @@ def test_networks_train_their_folds_together(monkeypatch):
     monkeypatch.setattr(network_rankings, "rank_folds", watched)
     example = problem(methods=("random", "univariate", "l1_l21"), seed=3)
     contest = Contest(example, Ledger(None), Clock(3600.0))
-    contest.run_needed()
+    contest.run_needed(1.0)
     contest.run_networks(1.0)
     assert seen == [("l1_l21", 5, 3)]
     assert all(f"fold/l1_l21/0/{place}" in contest.ledger for place in range(5))

@@ -22,13 +22,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fsjax
-from fsjax.auto import select_columns as selecting
-from fsjax.auto.answer import effects
-from fsjax.auto.certainty import permutation_test
+from fsjax.auto import pipeline, select_columns
+from fsjax.auto.certainty import permutation_test, unit_tests
 from fsjax.auto.certainty.false_discovery import decoy_model, simple_scores
 from fsjax.auto.certainty.quick_statistic import better_predictor
 from fsjax.auto.contest import folds
-from fsjax.auto.contest.cross_validation import chance_score
+from fsjax.auto.contest.fold_records import chance_score
 from fsjax.auto.contest.folds import Fold, parts
 from fsjax.auto.contest.judge import fitted, judged, judges_of, requested_judge
 from fsjax.auto.contest.network_rankings import rank_folds
@@ -308,9 +307,9 @@ def test_all_rows_that_are_ranked_and_judged_have_weights(monkeypatch: pytest.Mo
         assert problem.weights is None and len(np.unique(problem.row_groups)) < 150
         return permutation_test.chance_test(problem, *arguments)
 
-    monkeypatch.setattr(selecting, "chance_test", in_equal_rows)
+    monkeypatch.setattr(pipeline, "chance_test", in_equal_rows)
     monkeypatch.setattr(folds, "Part", recorded)
-    monkeypatch.setattr(effects, "all_rows", allowed)
+    monkeypatch.setattr(unit_tests, "all_rows", allowed)
     monkeypatch.setattr(permutation_test, "all_rows", allowed)
     rows, target, weights = opposed(150)
     options: dict[str, Any] = {"methods": ("univariate",), "budget": None}
@@ -326,7 +325,7 @@ def test_rows_that_are_left_out_take_their_weights_along(monkeypatch: pytest.Mon
     def caught(problem: Problem, rows: np.ndarray) -> None:
         raise Asked(problem)
 
-    monkeypatch.setattr(selecting, "on_rows", caught)
+    monkeypatch.setattr(select_columns, "on_rows", caught)
     weights = np.arange(1.0, 61.0)
     with pytest.raises(Asked) as asked:
         fsjax.select(X[:60], np.r_[2, np.resize([0, 1], 59)], sample_weight=weights)

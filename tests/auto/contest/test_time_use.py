@@ -1,6 +1,6 @@
 """What a selection does with its budget, on a clock that only the work of methods moves.
 
-Covers ``fsjax.auto.late_methods``.
+Covers ``fsjax.auto.pipeline``, ``fsjax.auto.contest.schedule``.
 """
 
 import time
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fsjax
-from fsjax.auto.contest import cross_validation, network_rankings
+from fsjax.auto.contest import expected_time, network_rankings
 from fsjax.auto.contest.rankers import SIMPLE, Ranking
 from fsjax.auto.contest.rankers.parts import Part
 
@@ -42,11 +42,9 @@ def work(monkeypatch, forest_seconds) -> list[str]:
     monkeypatch.setitem(SIMPLE, "univariate", lambda part, *_: np.arange(1.0 * part.X.shape[1]))
     monkeypatch.setattr(network_rankings, "rank_folds", networks)
     monkeypatch.setattr(
-        cross_validation, "expected_seconds", lambda name, *_: forest_seconds * (name == "forest")
+        expected_time, "expected_seconds", lambda name, *_: forest_seconds * (name == "forest")
     )
-    monkeypatch.setattr(
-        cross_validation.network_settings, "network_seconds", lambda *_, **__: NETWORK
-    )
+    monkeypatch.setattr(expected_time.network_settings, "network_seconds", lambda *_, **__: NETWORK)
     return done
 
 
@@ -70,7 +68,7 @@ def test_no_network_is_left_out_while_there_is_time_for_it(budget, forest_second
         methods=("univariate", "forest", *NETWORKS),
     )  # fmt: skip
     assert selection.method == "forest" and selection.seconds <= budget
-    late = selection.facts["methods_left_out"]
+    late = selection.facts.methods_left_out
     assert len(late) == 9 - networks == 9 - len(set(work) & set(NETWORKS))
     if late:
         # A network that wins ranks all rows and halves of them before the answer is written.

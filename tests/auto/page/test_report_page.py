@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from fsjax.auto.answer.effects import DependenceCurve
+from fsjax.auto.answer.facts import Facts
 from fsjax.auto.answer.selection_record import EFFECTS
 from fsjax.auto.contest.scoring import METRICS, metric_named
 from fsjax.auto.page.charts import themed_svg
@@ -47,12 +48,13 @@ def selection(selected: int = 30, columns: int = 200, **changes) -> Selection:
         [("all", columns, 90.0, 1.0, 5), ("l1", 1, 80.0, 2.0, 5), ("l1", selected, 91.0, 1.0, 5)],
         columns=["method", "num_features", "mean", "error", "folds"],
     )
-    facts = {
-        "rows": 100, "columns_offered": columns, "columns_left_out": 0, "folds": 5, "rounds": 2,
-        "best_score": 91.0, "standard_error": 1.0, "permutations": 49, "as_good": 0, "halves": 20,
-        "decoy_sets": 5, "decoy_statistic": "l1", "methods_left_out": {}, "judges_tried": {},
-        "nonzeros": None, "seed": 0, "version": "0",
-    }  # fmt: skip
+    facts = Facts(
+        rows=100, rows_compared=100, columns_offered=columns, columns_left_out=0, classes=None,
+        row_groups=False, folds=5, rounds=2, judge_name="linear", judges_tried={},
+        permutations=49, as_good=0, permutation_p_value=0.02, folds_p_value=0.0, halves=20,
+        decoy_sets=5, decoy_statistic="l1", methods_left_out={}, best_method="l1",
+        best_num_features=selected, best_score=91.0, standard_error=1.0,
+    )  # fmt: skip
     values = {
         "method": "l1", "num_features": selected, "columns": names[:selected],
         "better_than_chance": True, "score": 90.5, "score_at_choice": 91.0,

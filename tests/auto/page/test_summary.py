@@ -17,7 +17,7 @@ from auto_helpers import LINEAR
 from test_report_page import selection, with_everything
 
 import fsjax
-from fsjax.auto.answer.answer import curve_rows
+from fsjax.auto.answer.column_rows import curve_rows
 from fsjax.auto.answer.comparison_sentences import Compared, comparison_sentences
 from fsjax.auto.answer.statements import left_out
 from fsjax.auto.certainty.false_discovery import NETWORK
@@ -121,7 +121,7 @@ def test_an_interval_above_chance_and_a_verdict_of_chance_are_reconciled(low, sa
     plain = with_columns([])
     result = dataclasses.replace(
         plain, better_than_chance=False, score=80.0, score_interval=(low, 95.0), score_chance=50.0,
-        facts={**plain.facts, "folds_p_value": 0.013},
+        facts=dataclasses.replace(plain.facts, folds_p_value=0.013),
     )  # fmt: skip
     assert ("lies above that, but with p = 0.013 over the folds" in str(result)) == said
     assert "lies above" not in str(dataclasses.replace(result, better_than_chance=True))
@@ -183,7 +183,7 @@ def test_no_score_is_beyond_what_is_possible():
 def test_the_legend_says_what_the_tests_assume():
     result = with_everything()
     assert "assuming independent rows" in page(result, None, DAY)
-    grouped = dataclasses.replace(result, facts={**result.facts, "row_groups": True})
+    grouped = dataclasses.replace(result, facts=dataclasses.replace(result.facts, row_groups=True))
     assert "assuming independent groups of rows" in page(grouped, None, DAY)
 
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 import fsjax
 from fsjax.auto.answer.effects import partial_dependence_curves
-from fsjax.auto.reading.input_checks import check_scale
+from fsjax.auto.reading.target import check_scale
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import AutoSelector
 
