@@ -13,6 +13,8 @@ import pandas as pd
 
 from fsjax.auto.answer.selection_record import SelectionRecord
 from fsjax.auto.page import summary
+from fsjax.auto.page.column_table import FILE, WITH_LEAKS
+from fsjax.auto.page.report import notebook_summary, page
 from fsjax.auto.reading.notes import LEFT_OUT, Note
 from fsjax.errors import printable
 from fsjax.extras import require
@@ -113,9 +115,6 @@ class Selection(SelectionRecord):
         Returns:
           The path of the report.
         """
-        from fsjax.auto.page.column_table import FILE, WITH_LEAKS
-        from fsjax.auto.page.report import page
-
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
@@ -151,8 +150,6 @@ class Selection(SelectionRecord):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from fsjax.auto.page.report import notebook_summary
-
         return notebook_summary(self)
 
     def _printed_columns(self) -> list[str]:

@@ -9,10 +9,10 @@ import pandas as pd
 
 from fsjax import __version__
 from fsjax.auto.answer import statements
-from fsjax.auto.answer.column_rows import column_rows, confusion_table, curve_rows
 from fsjax.auto.answer.effects import effects, likeness
 from fsjax.auto.answer.facts import Facts
 from fsjax.auto.answer.selection_record import EFFECTS, SelectionRecord
+from fsjax.auto.answer.tables import column_rows, confusion_table, curve_rows
 from fsjax.auto.certainty.comparisons import comparison_table
 from fsjax.auto.certainty.few_rows import counts_of, few_rows
 from fsjax.auto.certainty.findings import Findings, by_filter

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup, escape
 
-from fsjax.auto.page.templates import render
+from fsjax.auto.page.rendering import render
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

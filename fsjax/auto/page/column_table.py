@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeGuard
+from typing import Any, Final, NamedTuple, TypeGuard
 
 import numpy as np
 import pandas as pd
 
+from fsjax.auto.answer.effects import DependenceCurve
+from fsjax.auto.answer.selection_record import SelectionRecord
 from fsjax.report.wording import shorten
-
-if TYPE_CHECKING:
-    from fsjax.auto.answer.effects import DependenceCurve
-    from fsjax.auto.answer.selection_record import SelectionRecord
 
 #: Most rows that are shown unfolded, of selected columns, and of columns that are not selected.
 OPEN, SELECTED, OTHERS = 20, 300, 100

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fsjax.auto.answer.selection_record import SelectionRecord
 from fsjax.auto.contest.method_names import in_words
 from fsjax.auto.contest.scoring import metric_named
 from fsjax.auto.reading.column_operations import FEW
 from fsjax.report.wording import count
-
-if TYPE_CHECKING:
-    from fsjax.auto.answer.selection_record import SelectionRecord
 
 #: Names of the judges that are tried.
 _JUDGES: Final = {"linear": "linear model", "rbf": "RBF kernel", "trees": "boosted trees"}

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from fsjax.auto.answer.selection_record import SelectionRecord
 from fsjax.auto.certainty.false_discovery import statistics
 from fsjax.auto.contest.method_names import ALL, title
 from fsjax.auto.contest.scoring import metric_named
 from fsjax.auto.page.charts import BLUE, GREEN, GREY, ORANGE, PURPLE, WIDTH
 from fsjax.report.style import circle, draw_bars, finish, literal, new_figure, plain_number
 from fsjax.report.wording import shorten, shorten_all
-
-if TYPE_CHECKING:
-    from fsjax.auto.answer.selection_record import SelectionRecord
 
 #: Colour, marker and line style by method; other methods take the remaining colours in turn.
 _LOOKS: Final = {

@@ -10,6 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from fsjax.auto.answer.comparison_sentences import Compared, comparison_sentences
+from fsjax.auto.answer.selection_record import SelectionRecord
 from fsjax.auto.contest.method_names import title
 from fsjax.auto.contest.scoring import metric_named
 from fsjax.auto.page import summary
@@ -17,15 +18,13 @@ from fsjax.auto.page.charts import COLORS, chart
 from fsjax.auto.page.column_table import FILE, WITH_LEAKS, columns_of
 from fsjax.auto.page.heatmaps import confusion_of, likeness_heatmap
 from fsjax.auto.page.how import how_it_was_done
-from fsjax.auto.page.templates import render
+from fsjax.auto.page.rendering import render
 from fsjax.auto.reading.notes import LEFT_OUT, by_level
 from fsjax.extras import is_installed
 from fsjax.report.wording import count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from fsjax.auto.answer.selection_record import SelectionRecord
 
 #: Most notes that the page shows; selection.json has all.
 _NOTES = 50

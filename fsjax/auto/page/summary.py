@@ -5,16 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from fsjax.auto.answer.selection_record import SelectionRecord
 from fsjax.auto.answer.statements import MIN_HALVES, STABLE, interval_above_none
 from fsjax.auto.contest.scoring import metric_named
 from fsjax.auto.reading.notes import Note, by_level
 from fsjax.errors import printable
 from fsjax.report.wording import count, shorten
-
-if TYPE_CHECKING:
-    from fsjax.auto.answer.selection_record import SelectionRecord
 
 #: Most names of columns in the first line, and most warnings below it.
 NAMED, WARNED = 20, 5

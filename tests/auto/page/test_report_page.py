@@ -1,7 +1,7 @@
 """The report of ``fsjax select``: verdict first, charts of both colour schemes, safe files.
 
 Covers ``fsjax.auto.answer.answer``, ``fsjax.auto.answer.statements``, ``fsjax.auto.page.how``,
-``fsjax.auto.page.templates``.
+``fsjax.auto.page.rendering``.
 """
 
 import dataclasses

@@ -17,9 +17,9 @@ from auto_helpers import LINEAR
 from test_report_page import selection, with_everything
 
 import fsjax
-from fsjax.auto.answer.column_rows import curve_rows
 from fsjax.auto.answer.comparison_sentences import Compared, comparison_sentences
 from fsjax.auto.answer.statements import left_out
+from fsjax.auto.answer.tables import curve_rows
 from fsjax.auto.certainty.false_discovery import NETWORK
 from fsjax.auto.contest.cross_validation import ALL
 from fsjax.auto.contest.method_names import in_words, selected_by, title
