@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from fsjax.environment.garbage_collection import skip_at_exit
 from fsjax.environment.process_age import seconds_since_process_start
 from fsjax.environment.terminal import describe, end_with_reader
-from fsjax.errors import ConfigError, FsjaxError, nearest, printable
+from fsjax.errors import ConfigError, DataError, FsjaxError, nearest, printable
 from fsjax.extras import require
 from fsjax.version import __version__
 
@@ -137,8 +137,8 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
 
     # Heavy, and not needed for --help, a mistyped flag or a file that is not there.
     from fsjax.auto import Origin, select
-    from fsjax.auto.flag_inputs import read_costs, row_groups, row_order, row_weights
-    from fsjax.auto.notes import Note
+    from fsjax.auto.reading.flag_inputs import row_groups, row_order, row_weights
+    from fsjax.auto.reading.notes import FILE, Note
     from fsjax.readers.table_files import load_frame
 
     frame, target, remarks, warnings = load_frame(
@@ -148,8 +148,8 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
         decimal=options.decimal,
         skip_rows=options.skip_rows,
     )
-    notes = [Note("(file)", "file", remark) for remark in remarks]
-    notes += [Note("(file)", "notation", warning) for warning in warnings]
+    notes = [Note(FILE, "file", remark) for remark in remarks]
+    notes += [Note(FILE, "notation", warning) for warning in warnings]
     settings: dict[str, Any] = {}
     if options.groups is not None:
         _check_columns("groups", [options.groups], frame)
@@ -170,7 +170,7 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
     frame = frame.drop(columns=dropped)
     _check_columns("keep", kept, frame)
     for note in notes:
-        subject = "" if note.column == "(file)" else f"{note.column!r} "
+        subject = "" if note.column == FILE else f"{note.column!r} "
         print(printable(f"{options.table}: {subject}{note.text}"))
     optional = {
         "task": options.task,
@@ -179,7 +179,7 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
         "fdr": options.fdr,
         "methods": options.methods,
         "keep": kept or None,
-        "costs": None if options.costs is None else read_costs(options.costs),
+        "costs": None if options.costs is None else _costs(options.costs),
     }
     settings |= {name: value for name, value in optional.items() if value is not None}
     settings["impute"] = None if options.impute == "none" else options.impute
@@ -204,6 +204,23 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
     paths = f"report: {workdir / 'report.html'}, columns: {workdir / 'columns.csv'}"
     print(f"\n{paths}; {selection.seconds:.0f} s")
     return STOPPED if selection.stopped else 0
+
+
+def _costs(path: str) -> dict[str, float]:
+    """The cost of each column that a file names; ConfigError if it cannot be read."""
+    from fsjax.auto.reading.flag_inputs import column_costs
+    from fsjax.readers.text import USUAL_SEPARATOR, open_text
+
+    file = Path(path).expanduser()
+    try:
+        with file.open("rb") as content:
+            table = open_text(content, USUAL_SEPARATOR.get(file.suffix.lower(), ","))
+            frame = table.frame(content)
+    except OSError as error:
+        raise ConfigError(f"costs: {file} cannot be read: {error.strerror}") from None
+    except DataError as error:
+        raise ConfigError(f"costs: {file}: {error}") from None
+    return column_costs(file, frame)
 
 
 def _names(text: str | None, frame: pd.DataFrame) -> list[str]:

@@ -9,13 +9,17 @@ from fsjax.datasets.nonlinear import ring_xor_sum
 from fsjax.datasets.split_protocols import PROTOCOLS, make_split
 from fsjax.errors import check_num_features
 from fsjax.readers.conversion import convert
+from fsjax.readers.spelling import one_spelling
 from fsjax.readers.table_files import load_table
-from fsjax.tables.checks import check_features, constant_columns
+from fsjax.readers.target_columns import encode_target
+from fsjax.tables.checks import check_features, constant_columns, is_constant
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.imputation import impute
 from fsjax.tables.scaling import KINDS, Scaler, apply, fit_scaler
-from fsjax.tables.splits import Split
+from fsjax.tables.sparse import as_csr
+from fsjax.tables.splits import Split, validation_split
 from fsjax.tables.torch_random import torch_random_split, torch_randperm
+from fsjax.tables.user_arrays import as_array, check_row_order
 
 __all__ = [
     "KINDS",
@@ -25,22 +29,29 @@ __all__ = [
     "Split",
     "add_columns",
     "apply",
+    "as_array",
+    "as_csr",
     "as_dataset",
     "available",
     "check_features",
     "check_num_features",
+    "check_row_order",
     "check_task",
     "constant_columns",
     "convert",
     "ehr_like",
+    "encode_target",
     "fit_scaler",
     "impute",
+    "is_constant",
     "load",
     "load_table",
     "madelon_like",
     "make_split",
+    "one_spelling",
     "paper_scaling",
     "ring_xor_sum",
     "torch_random_split",
     "torch_randperm",
+    "validation_split",
 ]

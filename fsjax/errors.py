@@ -8,8 +8,11 @@ import functools
 import inspect
 import numbers
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import ParamSpec, TypeGuard, TypeVar
+
+#: The most names that a message lists.
+_MAX_NAMED = 5
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,6 +67,12 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
     if not names:
         return "there is none to choose from"
     return "allowed: " + ", ".join(map(repr, names))
+
+
+def name_some(names: Sequence[object]) -> str:
+    """Up to five names in quotes, and the number of further ones, for a message."""
+    shown = ", ".join(repr(str(name)) for name in names[:_MAX_NAMED])
+    return shown + (f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else "")
 
 
 def is_number(value: object) -> TypeGuard[float]:

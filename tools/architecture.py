@@ -34,6 +34,9 @@ PASSING = 0.05
 #: Of folders, of modules beside them, and of arrows.
 FOLDER, MODULE, ARROW = "#cfe3f5", "#ffffff", "#8a93a0"
 
+#: Folders that stand on public names of the others; tests/test_wings.py has their own floors.
+WINGS = ("fsjax.auto",)
+
 #: Helpers that parts on many floors import; their arrows would hide the others.
 HELPERS = tuple(
     f"fsjax.{name}"
@@ -56,8 +59,13 @@ def modules(root: Path = ROOT) -> dict[str, Path]:
 
 
 def part_of(module: str, path: Path, root: Path = ROOT) -> str:
-    """The folder of a module, or the module itself if it lies beside the folders."""
+    """The folder of a module, or the module itself if it lies beside the folders.
+
+    A wing is one part with all of its folders.
+    """
     folder = path.relative_to(root).parent.parts
+    if ".".join(folder[:2]) in WINGS:
+        return ".".join(folder[:2])
     return module if folder == ("fsjax",) else ".".join(folder)
 
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.artifacts.html import facts_table, inline_svg, page_of, rows_table
 from experiments.artifacts.statistics.trials import mean_interval
 from experiments.artifacts.text_tables import finite, format_value
 from fsjax.errors import ConfigError
-from fsjax.report.html import facts_table, inline_svg, page_of, rows_table
 from fsjax.storage.atomic_files import write_text
 
 #: Captions of pictures by the names of their files, in the order of the page; others come last.

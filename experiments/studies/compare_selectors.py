@@ -38,7 +38,7 @@ from experiments.studies.selectors.contenders import (
 )
 from experiments.studies.selectors.judge import judge
 from experiments.studies.selectors.tables import TABLES, Split, read, split
-from fsjax.auto.rankers.parts import Part
+from fsjax.auto.contest.rankers.parts import Part
 from fsjax.data import Dataset
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import FsjaxError, check_names

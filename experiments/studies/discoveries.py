@@ -37,9 +37,8 @@ import fsjax
 from experiments.artifacts.markdown import as_rows, continue_table
 from experiments.launch import cli
 from experiments.studies.known_arrays import dense_arrays, informative_columns
-from fsjax.auto.columns import design_of_array
-from fsjax.auto.decoys import knockoff_model
-from fsjax.auto.discoveries import (
+from fsjax.auto.certainty.decoys import knockoff_model
+from fsjax.auto.certainty.false_discovery import (
     NETWORK,
     decoy_model,
     drawn_decoys,
@@ -47,11 +46,12 @@ from fsjax.auto.discoveries import (
     network_scores,
     simple_scores,
 )
-from fsjax.auto.folds import all_rows, rounds_of
-from fsjax.auto.quick_statistic import better_predictor
-from fsjax.auto.rankers import l1
-from fsjax.auto.rankers.parts import Part, standardise
-from fsjax.auto.stability import SETS
+from fsjax.auto.certainty.quick_statistic import better_predictor
+from fsjax.auto.contest.folds import all_rows, rounds_of
+from fsjax.auto.contest.rankers import l1
+from fsjax.auto.contest.rankers.parts import Part, standardise
+from fsjax.auto.contest.schedule import SETS
+from fsjax.auto.reading.columns import design_of_array
 from fsjax.datasets.nonlinear import BOUNDS
 from fsjax.errors import check_names
 

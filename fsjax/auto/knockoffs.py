@@ -10,19 +10,16 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 
-from fsjax.auto.discoveries import decoy_model, false_discovery_rates, statistics
-from fsjax.auto.stacked_fits import scores_of_tables, shares
-from fsjax.datasets.from_arrays import check_task
-from fsjax.engine.check_run import to_dataset
-from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
-from fsjax.method import Method
-from fsjax.registry import Builder, Registration, get_method, is_as_built
-from fsjax.tables.base import as_table
-from fsjax.tables.checks import check_features
-from fsjax.tables.dataset import Dataset
-from fsjax.tables.user_arrays import as_array, check_row_order
-from fsjax.tasks import SUPERVISED
+from fsjax import ConfigError, DataError, Method
+from fsjax.auto.certainty.false_discovery import decoy_model, false_discovery_rates, statistics
+from fsjax.auto.contest.stacked_fits import scores_of_tables, shares
+from fsjax.auto.reading.target import TASKS
+from fsjax.data import Dataset, as_array, as_dataset, check_features, check_row_order, check_task
+from fsjax.errors import check_choice, check_whole, is_number
+from fsjax.methods import get_method
+from fsjax.registry import Builder, Registration, is_as_built
 
 #: From ``(N, 2 D)`` rows and their target, and ``sample_weight=`` if there is one, to ``(2 D,)``
 #: scores, larger for more important columns.
@@ -118,8 +115,8 @@ def false_discoveries(
 
     The rate holds as far as decoys resemble the columns that do not matter. Knockoffs reproduce the
     distribution of each column and the correlations of the normal scores, estimated from the same
-    rows (:mod:`fsjax.auto.covariance`), and no other dependence. Rows are taken to be independent;
-    for rows in groups use :func:`fsjax.select` with ``fdr=`` and ``row_groups=``.
+    rows (:mod:`fsjax.auto.certainty.covariance`), and no other dependence. Rows are taken to be
+    independent; for rows in groups use :func:`fsjax.select` with ``fdr=`` and ``row_groups=``.
 
     Args:
       method: the name of a registered method, with its default arguments (and at most D columns to
@@ -158,7 +155,7 @@ def false_discoveries(
     score_tables: Callable[[list[np.ndarray], np.ndarray, np.ndarray | None], np.ndarray]
     if isinstance(method, Method):
         name, task = method.name, _supervised_task(method, task, options)
-        dataset = check_task(to_dataset((X, y), task), task)
+        dataset = check_task(as_dataset(X, y, task), task)
         target = _target(dataset)
         settings = _registered_options(method) | options
         if not method.about.gates and method.about.num_features is None:
@@ -229,7 +226,7 @@ def _supervised_task(method: Method, task: str | None, options: Mapping[str, Any
     for name in _DECIDED:
         if name in options:
             raise ConfigError(f"false_discoveries sets {name} itself; leave it out")
-    supervised = [name for name in method.about.tasks if name in SUPERVISED]
+    supervised = [name for name in method.about.tasks if name in TASKS]
     if not supervised:
         raise ConfigError(
             f"{method.name} selects without a target, and decoys are no worse than columns without "
@@ -247,10 +244,10 @@ def _for_function(
     if y is None:
         raise DataError(_NO_TARGET)
     if task is not None:
-        check_choice("task", task, SUPERVISED)
-        dataset = check_task(to_dataset((X, y), task), task)
+        check_choice("task", task, TASKS)
+        dataset = check_task(as_dataset(X, y, task), task)
         return dataset, _target(dataset)
-    dataset, target = to_dataset((X, None), "classification"), np.asarray(y)
+    dataset, target = as_dataset(X), np.asarray(y)
     if len(target) != len(dataset.X):
         raise ConfigError(
             f"X has {len(dataset.X)} rows but y has {len(target)}; give one target per row"
@@ -325,7 +322,7 @@ def _target(dataset: Dataset) -> np.ndarray:
 
 def _rows(X: Any, names: tuple[str, ...] | None) -> np.ndarray:
     """Checked rows ``(N, D)``, float64."""
-    if as_table(X).sparse:
+    if issparse(X):
         raise ConfigError(
             "X is sparse, but its knockoffs would be dense; give X.toarray() of fewer columns, or "
             "use fsjax.select(fdr=...), whose decoys are permuted copies"

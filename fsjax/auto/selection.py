@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from fsjax.auto import summary
-from fsjax.auto.notes import LEFT_OUT, Note
-from fsjax.auto.selection_record import SelectionRecord
+from fsjax.auto.answer.selection_record import SelectionRecord
+from fsjax.auto.page import summary
+from fsjax.auto.page.column_table import FILE, WITH_LEAKS
+from fsjax.auto.page.report import notebook_summary, page
+from fsjax.auto.reading.notes import LEFT_OUT, Note
 from fsjax.errors import printable
 from fsjax.extras import require
 from fsjax.report.wording import shorten, shorten_all
@@ -70,7 +72,7 @@ class Selection(SelectionRecord):
       curves: a row for each method and number of columns: ``mean``, ``error``, ``folds``.
       statements: the result in sentences.
       notes: how the table was read, what was noticed in it, and what is missing from the run.
-      facts: further numbers of the report (rows, columns, folds, decoys, ...).
+      facts: further numbers of the report, :class:`fsjax.auto.answer.facts.Facts`.
       undecided: whether the permutation test shows neither a finding nor chance.
       level: significance level that ``p_value`` is compared with; NaN if there is none.
       score_interval: 95 % confidence interval of ``score``, in its unit.
@@ -80,9 +82,9 @@ class Selection(SelectionRecord):
         paired (``pairs``).
       confusion: counts of out-of-fold predictions, a row for each true class and a column for each
         predicted class.
-      effects: result of :func:`fsjax.auto.effects.effects` for the columns.
+      effects: result of :func:`fsjax.auto.answer.effects.effects` for the columns.
       decoy_scores: importance of the columns beside M sets of decoys, and of these: ``(M, G)``.
-      likeness: result of :func:`fsjax.auto.effects.likeness` for the selected columns.
+      likeness: result of :func:`fsjax.auto.answer.effects.likeness` for the selected columns.
       with_leaks: the selection from all columns, if likely leaks were left out of this one.
       source: file name of the table, if known.
       target: name of the target, if known.
@@ -92,7 +94,7 @@ class Selection(SelectionRecord):
     def plot(self) -> Figure:
         """The score against the number of columns, for every method, with standard errors."""
         require("matplotlib", "plot")
-        from fsjax.auto.pictures import plot_contest
+        from fsjax.auto.page.pictures import plot_contest
 
         return plot_contest(self)
 
@@ -113,9 +115,6 @@ class Selection(SelectionRecord):
         Returns:
           The path of the report.
         """
-        from fsjax.auto.column_table import FILE, WITH_LEAKS
-        from fsjax.auto.report import page
-
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
@@ -151,8 +150,6 @@ class Selection(SelectionRecord):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from fsjax.auto.report import notebook_summary
-
         return notebook_summary(self)
 
     def _printed_columns(self) -> list[str]:

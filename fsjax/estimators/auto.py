@@ -16,10 +16,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fsjax.auto import Selection, select
-from fsjax.auto.summary import unsaid_sentences
+from fsjax.auto.page.summary import unsaid_sentences
 from fsjax.errors import DataError
 from fsjax.estimators.base import importance_shares
-from fsjax.tables.columns import default_names
+from fsjax.tables.dataset import default_names
 from fsjax.tables.user_arrays import check_row_order
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, embedded_metr
 from fsjax.evaluation.retrain import retrain_metrics
 from fsjax.evaluation.sampling import SAMPLE_ROWS, sampled_rows
 from fsjax.evaluation.svm import svm_accuracy
+from fsjax.metrics.by_task import d2_poisson
 from fsjax.metrics.stability import (
     Stability,
     complementary_pairs,
@@ -27,6 +28,7 @@ __all__ = [
     "concordance_index",
     "consensus",
     "count_connections",
+    "d2_poisson",
     "embedded_metrics",
     "evaluate",
     "nogueira_stability",

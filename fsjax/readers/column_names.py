@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from fsjax.errors import DataError
-from fsjax.tables.checks import name_some
+from fsjax.errors import DataError, name_some
 
 
 def without_nameless_columns(frame: pd.DataFrame, start: int = 0) -> pd.DataFrame:

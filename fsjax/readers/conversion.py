@@ -14,13 +14,13 @@ import pandas as pd
 from tqdm import tqdm
 
 from fsjax.errors import ConfigError, DataError, check_flag, nearest
+from fsjax.readers.decimal_commas import numbers_with_commas
 from fsjax.readers.file_type import reader_errors
 from fsjax.readers.formats import Rounding
 from fsjax.readers.parquet import parquet_frames
 from fsjax.readers.table_files import features_of
 from fsjax.readers.target_columns import target_column
 from fsjax.readers.text import USUAL_SEPARATOR, open_text
-from fsjax.readers.written_numbers import numbers_with_commas
 from fsjax.storage.atomic_files import write_text
 from fsjax.tables.base import rows_of_block
 

@@ -55,15 +55,6 @@ def spelling_of(text: str) -> str:
     return " ".join(plain.translate(_INVISIBLE).split())
 
 
-def as_text(column: pd.Series) -> pd.Series:
-    """A column as text; lone surrogates, which cannot be written to any file, become U+FFFD."""
-    try:
-        return column.astype(str)
-    except UnicodeEncodeError:
-        texts = [_without_surrogates(str(value)) for value in column]
-        return pd.Series(texts, index=column.index)
-
-
 def _without_surrogates(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

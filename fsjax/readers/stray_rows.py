@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pandas as pd
 
-from fsjax.readers.written_numbers import numbers_with_commas
-from fsjax.tables.checks import name_some
+from fsjax.errors import name_some
+from fsjax.readers.decimal_commas import numbers_with_commas
 
 _TOTAL = re.compile(
     r"(grand |sub)?(total|sum|mean|average|summe|gesamt|insgesamt|mittelwert|somme|moyenne|suma|"

@@ -13,7 +13,7 @@ from pandas.api.types import infer_dtype
 from sklearn.datasets import load_svmlight_file
 
 from fsjax.environment.memory_limits import check_bytes
-from fsjax.errors import ConfigError, DataError, check_choice, check_flag, nearest
+from fsjax.errors import ConfigError, DataError, check_choice, check_flag, name_some, nearest
 from fsjax.readers.excel import excel_frame
 from fsjax.readers.file_type import located, reader_errors, sniff
 from fsjax.readers.formats import FileTable, compact, read_mat, read_npz
@@ -21,10 +21,8 @@ from fsjax.readers.parquet import parquet_frame
 from fsjax.readers.stray_rows import without_stray_rows
 from fsjax.readers.target_columns import encode_target, encode_targets, target_names, without_target
 from fsjax.readers.text import USUAL_SEPARATOR, check_decimal, check_separator, open_text
-from fsjax.readers.written_numbers import DECIMAL
-from fsjax.tables.checks import check_features, name_some, numeric_columns
-from fsjax.tables.columns import default_names
-from fsjax.tables.dataset import Dataset
+from fsjax.tables.checks import check_features, numeric_columns
+from fsjax.tables.dataset import Dataset, default_names
 from fsjax.tables.imputation import impute as fill
 from fsjax.tables.sparse import as_csr, as_frame
 from fsjax.tables.sparse import dense as as_dense
@@ -291,7 +289,7 @@ def _text_frame(usual: str | None, data: bytes, options: ReadOptions) -> _Frame:
     mark = table.dialect.decimal
     frame, remarks = without_stray_rows(table.frame(file), mark)
     if mark == "," or options.decimal is not None:
-        frame.attrs[DECIMAL] = mark
+        frame.attrs["decimal"] = mark
     return frame, table.remarks + remarks, table.dialect.warnings
 
 

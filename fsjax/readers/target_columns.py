@@ -5,8 +5,7 @@ from collections.abc import Container, Sequence
 import numpy as np
 import pandas as pd
 
-from fsjax.errors import DataError, nearest
-from fsjax.tables.checks import name_some
+from fsjax.errors import DataError, name_some, nearest
 from fsjax.tasks.classes_or_numbers import kind_of_target
 from fsjax.tasks.targets import numbered
 

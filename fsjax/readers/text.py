@@ -20,8 +20,8 @@ import pandas as pd
 
 from fsjax.errors import ConfigError, DataError
 from fsjax.readers.column_names import check_header, without_nameless_columns
+from fsjax.readers.decimal_commas import numbers_with_commas
 from fsjax.readers.file_type import UTF16_MARKS
-from fsjax.readers.written_numbers import numbers_with_commas
 
 #: Separator of the columns by suffix; the separator of a ``.txt`` file is always detected.
 USUAL_SEPARATOR = {".csv": ",", ".tsv": "\t"}

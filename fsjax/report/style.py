@@ -14,15 +14,19 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from fsjax.engine.result import FitResult
 from fsjax.errors import DataError, printable
-from fsjax.report.palette import BLUE as BLUE
-from fsjax.report.palette import GREEN as GREEN
-from fsjax.report.palette import GREY as GREY
-from fsjax.report.palette import ORANGE as ORANGE
-from fsjax.report.palette import PURPLE as PURPLE
-from fsjax.report.palette import WIDTH
 from fsjax.report.wording import NAME_LENGTH as NAME_LENGTH
 from fsjax.report.wording import count, plural, shorten
 from fsjax.storage.atomic_files import atomic_open
+
+#: Colours of Okabe and Ito's palette, which can be distinguished with any colour vision.
+BLUE: Final = "#0072B2"
+ORANGE: Final = "#D55E00"
+GREEN: Final = "#009E73"
+PURPLE: Final = "#CC79A7"
+GREY: Final = "#5F5F5F"
+
+#: Width of the figures in inches.
+WIDTH: Final = 8.0
 
 #: Colour map: dark is large, and even the lightest colour differs from the greys of a background.
 COLORS: Final = "viridis_r"

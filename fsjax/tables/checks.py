@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_complex_dtype, is_numeric_dtype
 
-from fsjax.errors import DataError
+from fsjax.errors import DataError, name_some
 from fsjax.tables.base import RawTable, as_table
 
 _NAMED = 5
@@ -142,11 +142,6 @@ def is_constant(lowest: np.ndarray, highest: np.ndarray, dtype: np.dtype) -> np.
         return lowest == highest
     with np.errstate(over="ignore"):
         return highest - lowest <= _ROUNDING * np.maximum(np.abs(lowest), np.abs(highest))
-
-
-def name_some(names: Sequence[object]) -> str:
-    """Up to five names in quotes, and the number of further ones."""
-    return _listed([repr(str(name)) for name in names[:_NAMED]], len(names))
 
 
 def _listed(shown: Sequence[str], count: int) -> str:

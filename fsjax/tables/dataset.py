@@ -10,10 +10,14 @@ from scipy.sparse import issparse
 
 from fsjax.errors import DataError
 from fsjax.tables.base import RawTable, Table, as_table
-from fsjax.tables.columns import default_names
 from fsjax.tables.sparse import canonical
 from fsjax.tables.streamed import StreamedTable, streamed_if_large
 from fsjax.tables.user_arrays import check_masked
+
+
+def default_names(num_columns: int) -> tuple[str, ...]:
+    """``x0``, ``x1``, ...: the names of columns that have none."""
+    return tuple(f"x{index}" for index in range(num_columns))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from fsjax.errors import DataError
+from fsjax.errors import DataError, name_some
 from fsjax.tables.base import DenseTable, SparseTable, Table
-from fsjax.tables.checks import name_some
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaling import Scaler, apply, apply_sparse
 from fsjax.tables.sparse_rows import (

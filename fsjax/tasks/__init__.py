@@ -4,6 +4,7 @@
 ``registry.py`` create and register further ones.
 """
 
+from fsjax.tasks.classes_or_numbers import kind_of_target
 from fsjax.tasks.derived import like
 from fsjax.tasks.losses import roc_auc, weighted_mean
 from fsjax.tasks.registry import BUILDERS, get_task, name_of, register
@@ -26,6 +27,7 @@ __all__ = [
     "TASKS",
     "Task",
     "get_task",
+    "kind_of_target",
     "like",
     "loss",
     "metrics",

@@ -12,7 +12,6 @@ import pytest
 
 import fsjax.auto
 from fsjax import cli
-from fsjax.auto.flag_inputs import read_costs
 from fsjax.cli import main
 from fsjax.errors import ConfigError
 
@@ -111,4 +110,4 @@ def test_mistakes(calls, capsys, flags, message) -> None:
 def test_bad_costs(tmp_path, text, message) -> None:
     (tmp_path / "costs.csv").write_text(text)
     with pytest.raises(ConfigError, match=message):
-        read_costs(tmp_path / "costs.csv")
+        cli._costs(str(tmp_path / "costs.csv"))

@@ -18,7 +18,7 @@ import pytest
 import scipy.sparse as sp
 
 import fsjax
-from fsjax.auto import compete
+from fsjax.auto.contest import cross_validation
 from fsjax.cli import main
 
 FLAGS = ("--target=label", "--methods=univariate,l1", "--quiet", "--budget=1h", "--judge=linear")
@@ -96,7 +96,7 @@ def test_several_targets_and_a_sparse_file(folder):
 
 @pytest.mark.slow
 def test_a_scheduler_that_ends_it_gets_a_report(folder, capsys, monkeypatch):
-    before, real, calls = signal.getsignal(signal.SIGTERM), compete.Contest._fold, []
+    before, real, calls = signal.getsignal(signal.SIGTERM), cross_validation.Contest._fold, []
 
     def terminated(*args):
         calls.append(args)
@@ -104,7 +104,7 @@ def test_a_scheduler_that_ends_it_gets_a_report(folder, capsys, monkeypatch):
             os.kill(os.getpid(), signal.SIGTERM)
         return real(*args)
 
-    monkeypatch.setattr(compete.Contest, "_fold", terminated)
+    monkeypatch.setattr(cross_validation.Contest, "_fold", terminated)
     assert main(["select", "table.csv", *FLAGS, "--drop=patient"]) == 130
     assert "stopped before it was complete" in capsys.readouterr().out
     # Of what ran by then: the column that matters comes first.

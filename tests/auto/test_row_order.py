@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fsjax.auto.flag_inputs import row_groups, row_order
+from fsjax.auto.reading.flag_inputs import row_groups, row_order
 from fsjax.errors import DataError
 
 DAYS = pd.date_range("2023-11-20", periods=60, freq="3D")

@@ -1,6 +1,7 @@
 """``fsjax.select`` on tables whose truth is known: what it finds, and what it leaves."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,17 +9,20 @@ import pytest
 from auto_helpers import LINEAR, QUICK, table
 
 import fsjax
-from fsjax.auto import answer, compete, discoveries, stability
+from fsjax.auto.certainty import decoy_competition, false_discovery, findings, stability
+from fsjax.auto.contest import cross_validation, row_rankings
 from fsjax.errors import ConfigError
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory) -> fsjax.auto.Selection:
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("selection")
+
+
+@pytest.fixture(scope="module")
+def reference(folder) -> fsjax.auto.Selection:
     frame, y = table()
-    folder = tmp_path_factory.mktemp("selection")
-    selection = fsjax.select(frame, y, **LINEAR, budget=None, workdir=folder)
-    selection.facts["folder"] = str(folder)
-    return selection
+    return fsjax.select(frame, y, **LINEAR, budget=None, workdir=folder)
 
 
 def test_it_finds_the_columns_that_matter(reference):
@@ -51,10 +55,7 @@ def test_shuffled_labels_are_no_finding():
     assert (result.table["selected"] == 0).all()
 
 
-def test_what_it_leaves(reference, tmp_path):
-    from pathlib import Path
-
-    folder = Path(reference.facts["folder"])
+def test_what_it_leaves(reference, folder):
     result = json.loads((folder / "selection.json").read_text())
     assert result["method"] == reference.method and result["columns"] == list(reference.columns)
     assert result["better_than_chance"] is True and result["num_features"] == 2
@@ -81,7 +82,7 @@ def test_the_same_seed_gives_the_same_selection(reference):
 @pytest.mark.slow
 def test_it_goes_on_where_it_was_stopped(tmp_path, reference, monkeypatch):
     frame, y = table()
-    real, calls = compete.Contest._fold, []
+    real, calls = cross_validation.Contest._fold, []
 
     def interrupted(self, name, *args):
         calls.append(name)
@@ -89,7 +90,7 @@ def test_it_goes_on_where_it_was_stopped(tmp_path, reference, monkeypatch):
             raise KeyboardInterrupt
         return real(self, name, *args)
 
-    monkeypatch.setattr(compete.Contest, "_fold", interrupted)
+    monkeypatch.setattr(cross_validation.Contest, "_fold", interrupted)
     half = fsjax.select(frame, y, **LINEAR, budget=None, workdir=tmp_path)
     assert half.stopped and not half.finished
     assert set(half.columns) == {"weight", "kind"}
@@ -106,10 +107,15 @@ def test_it_goes_on_where_it_was_stopped(tmp_path, reference, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("where", "done"), [("false_discovery_rates", 0), ("halves", 4)])
-def test_what_is_found_survives_an_interruption_near_the_end(where, done, reference, monkeypatch):
+@pytest.mark.parametrize(
+    ("module", "where", "done"),
+    [(decoy_competition, "false_discovery_rates", 0), (stability, "halves", 4)],
+)
+def test_what_is_found_survives_an_interruption_near_the_end(
+    module, where, done, reference, monkeypatch
+):
     frame, y = table()
-    real, calls = getattr(stability, where), []
+    real, calls = getattr(module, where), []
 
     def interrupted(*args):
         calls.append(args)
@@ -117,11 +123,11 @@ def test_what_is_found_survives_an_interruption_near_the_end(where, done, refere
             raise KeyboardInterrupt
         return real(*args)
 
-    monkeypatch.setattr(stability, where, interrupted)
+    monkeypatch.setattr(module, where, interrupted)
     half = fsjax.select(frame, y, **LINEAR, budget="1h")
     assert half.stopped and not half.finished and set(half.columns) == {"weight", "kind"}
     assert half.score == reference.score and half.seconds > 0
-    assert half.facts["halves"] == 2 * done
+    assert half.facts.halves == 2 * done
     (note,) = [note for note in half.notes if note.kind == "stopped"]
     assert note.level == "warning" and "stopped before it was complete" in str(half)
 
@@ -129,14 +135,14 @@ def test_what_is_found_survives_an_interruption_near_the_end(where, done, refere
 @pytest.mark.slow
 def test_selection_happens_within_the_training_rows(monkeypatch):
     seen = []
-    real = compete.rank
+    real = cross_validation.rank
 
     def watched(problem, name, part, *args):
         seen.append(len(part.y))
         return real(problem, name, part, *args)
 
-    monkeypatch.setattr(compete, "rank", watched)
-    monkeypatch.setattr(stability, "rank", real)
+    monkeypatch.setattr(cross_validation, "rank", watched)
+    monkeypatch.setattr(row_rankings, "rank", real)
     frame, y = table(100)
     fsjax.select(frame, y, **LINEAR, budget=None)
     assert set(seen) <= {79, 80, 81}
@@ -203,7 +209,7 @@ def test_rare_classes_are_set_aside_and_named():
     y = y.astype(object)
     y[[3, 77]] = "maybe"
     result = fsjax.select(frame, y, methods=QUICK, budget=None)
-    assert result.facts["rows"] == 238 and result.facts["classes"] == ["no", "yes"]
+    assert result.facts.rows == 238 and result.facts.classes == ["no", "yes"]
     assert any("'maybe' (2 of 240 rows)" in note.text for note in result.notes)
     assert set(result.columns) == {"weight", "kind"}
 
@@ -211,7 +217,7 @@ def test_rare_classes_are_set_aside_and_named():
 @pytest.mark.slow
 def test_the_decoys_and_the_halves_differ_from_draw_to_draw(monkeypatch):
     drawn = []
-    real, standardise = stability.rank, discoveries.standardise
+    real, standardise = row_rankings.rank, false_discovery.standardise
 
     def watched(problem, name, part, *args):
         drawn.append((part.X.shape, part.X.tobytes()))
@@ -221,8 +227,8 @@ def test_the_decoys_and_the_halves_differ_from_draw_to_draw(monkeypatch):
         drawn.append((X.shape, X.tobytes()))
         return standardise(X, **others)
 
-    monkeypatch.setattr(stability, "rank", watched)
-    monkeypatch.setattr(discoveries, "standardise", standardised)
+    monkeypatch.setattr(row_rankings, "rank", watched)
+    monkeypatch.setattr(false_discovery, "standardise", standardised)
     frame, y = table()
     fsjax.select(frame, y, **LINEAR, budget=None)
     assert len(set(drawn)) == len(drawn) > 20
@@ -231,9 +237,9 @@ def test_the_decoys_and_the_halves_differ_from_draw_to_draw(monkeypatch):
 @pytest.mark.slow
 def test_an_answer_ranks_all_rows_and_spares_methods_within_an_error(monkeypatch):
     """Methods are compared on 150 of the 240 rows."""
-    monkeypatch.setattr("fsjax.auto.fit_to_budget.ROWS", (150,))
+    monkeypatch.setattr("fsjax.auto.contest.fit_to_budget.ROWS", (150,))
     rows, statistics = [], []
-    rank, statistic = stability.rank, answer.decoy_statistic
+    rank, statistic = row_rankings.rank, findings.decoy_statistic
 
     def watched_rank(problem, name, part, *args):
         rows.append(len(part.y))
@@ -243,13 +249,13 @@ def test_an_answer_ranks_all_rows_and_spares_methods_within_an_error(monkeypatch
         statistics.append((max(means.values()), least))
         return statistic(means, least, *others)
 
-    monkeypatch.setattr(stability, "rank", watched_rank)
-    monkeypatch.setattr(answer, "decoy_statistic", watched_statistic)
+    monkeypatch.setattr(row_rankings, "rank", watched_rank)
+    monkeypatch.setattr(findings, "decoy_statistic", watched_statistic)
     result = fsjax.select(*table(), methods=("univariate",), budget=None, judge="linear")
-    assert result.facts["rows_compared"] == 150 and rows[0] == 240
+    assert result.facts.rows_compared == 150 and rows[0] == 240
     ((best, least),) = statistics
-    assert best == result.facts["best_score"]
-    assert least == pytest.approx(best - result.facts["standard_error"]) and least < best
+    assert best == result.facts.best_score
+    assert least == pytest.approx(best - result.facts.standard_error) and least < best
 
 
 @pytest.mark.slow
@@ -260,4 +266,4 @@ def test_the_consensus_of_simple_methods_can_be_chosen():
     methods = ("forward", "rfe", "consensus")
     result = fsjax.select(X, y, methods=methods, budget=None, judge="linear")
     assert result.method == "consensus" and set(result.columns) == {"x4", "x9"}
-    assert result.facts["halves"] > 0 and result.facts["decoy_sets"] > 0
+    assert result.facts.halves > 0 and result.facts.decoy_sets > 0

@@ -1,4 +1,7 @@
-"""Options of ``fsjax.select``: task, time, fdr, costs, judge, groups, columns to keep or drop."""
+"""Options of ``fsjax.select``: task, time, fdr, costs, judge, groups, columns to keep or drop.
+
+Covers ``fsjax.auto.contest.request``, ``fsjax.auto.read_request``.
+"""
 
 import json
 
@@ -9,9 +12,11 @@ from auto_helpers import LINEAR, QUICK, table
 from marks import slow_ids
 
 import fsjax
-from fsjax.auto import answer, compete, library, stability
-from fsjax.auto.rankers import martingale_residuals
-from fsjax.auto.rankers.parts import Part
+from fsjax.auto import pipeline
+from fsjax.auto.certainty import findings, stability
+from fsjax.auto.contest import cross_validation, network_rankings
+from fsjax.auto.contest.rankers import martingale_residuals
+from fsjax.auto.contest.rankers.parts import Part
 from fsjax.errors import ConfigError, DataError
 
 
@@ -77,7 +82,7 @@ def test_other_targets(task, metric, least, chance_level):
 def test_networks_compete_for_other_targets(task):
     X, y = planted(task, 120)
     part = Part(X, y.astype(float))
-    (ranking,) = library.rank_folds("deep_lasso", [part], task, np.arange(9), (2,), 0)
+    (ranking,) = network_rankings.rank_folds("deep_lasso", [part], task, np.arange(9), (2,), 0)
     assert set(ranking.order[2]) == {1, 5}
 
 
@@ -102,7 +107,7 @@ def test_time_that_is_too_short_for_any_score_leaves_a_ranking(tmp_path):
 def test_a_short_time_gives_a_short_answer(monkeypatch):
     # Time is up after the second fold of what is needed: two folds are compared.
     frame, y = table()
-    real = compete.Contest._fold
+    real = cross_validation.Contest._fold
 
     def slow(self, name, fold):
         piece = real(self, name, fold)
@@ -110,7 +115,7 @@ def test_a_short_time_gives_a_short_answer(monkeypatch):
             self.clock.stop()
         return piece
 
-    monkeypatch.setattr(compete.Contest, "_fold", slow)
+    monkeypatch.setattr(cross_validation.Contest, "_fold", slow)
     result = fsjax.select(frame, y, budget="1h")
     assert set(result.curves["method"]) == {"all", "random", "univariate"}
     assert (result.curves["folds"] == 2).all() and result.stopped
@@ -143,7 +148,7 @@ def test_a_short_time_gives_a_short_answer(monkeypatch):
     ],
 )
 def test_bad_calls_are_refused_before_anything_runs(change, message, monkeypatch):
-    monkeypatch.setattr(compete.Contest, "_fold", lambda *_: pytest.fail("it ran"))
+    monkeypatch.setattr(cross_validation.Contest, "_fold", lambda *_: pytest.fail("it ran"))
     frame, y = table()
     with pytest.raises((ConfigError, DataError), match=message):
         fsjax.select(**{"X": frame, "y": y, **change})
@@ -151,9 +156,9 @@ def test_bad_calls_are_refused_before_anything_runs(change, message, monkeypatch
 
 @pytest.mark.slow
 def test_no_false_discovery_rate_is_told_where_no_decoys_ran(monkeypatch):
-    monkeypatch.setattr(
-        answer, "compete_with_decoys", lambda contest, *_: answer.no_decoys(10, "l1")
-    )
+    nothing = findings.no_decoys(10, "l1")
+    monkeypatch.setattr(findings, "compete_with_decoys", lambda *_: nothing)
+    monkeypatch.setattr(pipeline, "compete_with_decoys", lambda *_: nothing)
     frame, y = table()
     result = fsjax.select(frame, y, **LINEAR, budget=None, fdr=0.2)
     assert "are not known" in result.statements[0] and result.columns == []
@@ -163,23 +168,25 @@ def test_no_false_discovery_rate_is_told_where_no_decoys_ran(monkeypatch):
 @pytest.mark.slow
 def test_decoys_of_a_quick_statistic_answer_where_a_dear_one_has_no_time(monkeypatch):
     # What is asked for runs before networks do, and counts where their own decoys find no time.
-    real = answer.compete_with_decoys
+    real = findings.compete_with_decoys
 
     def without_time(contest, statistic, *args):
-        return answer.no_decoys(10, statistic) if statistic != "l1" else real(contest, "l1", *args)
+        return (
+            findings.no_decoys(10, statistic) if statistic != "l1" else real(contest, "l1", *args)
+        )
 
-    monkeypatch.setattr(answer, "decoy_statistic", lambda *_: "network")
-    monkeypatch.setattr(answer, "compete_with_decoys", without_time)
+    monkeypatch.setattr(findings, "decoy_statistic", lambda *_: "network")
+    monkeypatch.setattr(findings, "compete_with_decoys", without_time)
     frame, y = table()
     result = fsjax.select(frame, y, **LINEAR, budget=None, fdr=0.2)
-    assert result.facts["decoy_statistic"] == "l1" and {"weight", "kind"} <= set(result.columns)
+    assert result.facts.decoy_statistic == "l1" and {"weight", "kind"} <= set(result.columns)
 
 
 @pytest.mark.slow
 def test_columns_to_keep_are_selected_though_no_rate_is_known(monkeypatch):
-    monkeypatch.setattr(
-        answer, "compete_with_decoys", lambda contest, *_: answer.no_decoys(10, "l1")
-    )
+    nothing = findings.no_decoys(10, "l1")
+    monkeypatch.setattr(findings, "compete_with_decoys", lambda *_: nothing)
+    monkeypatch.setattr(pipeline, "compete_with_decoys", lambda *_: nothing)
     frame, y = table()
     result = fsjax.select(frame, y, **LINEAR, budget=None, fdr=0.2, keep=["noise 3"])
     assert result.columns == ["noise 3"]
@@ -192,7 +199,7 @@ def test_columns_to_keep_and_to_drop():
     result = fsjax.select(frame, y, **LINEAR, budget=None, keep=["noise 3"], drop=["kind"])
     assert result.columns[0] == "noise 3" and "weight" in result.columns
     assert "kind" not in set(result.table["column"])
-    assert result.facts["kept"] == ["noise 3"]
+    assert result.facts.kept == ["noise 3"]
 
 
 @pytest.mark.slow

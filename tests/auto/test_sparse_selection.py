@@ -15,20 +15,20 @@ from scipy.stats import rankdata
 from sklearn.datasets import dump_svmlight_file
 
 import fsjax
-from fsjax.auto import compete, judge, library, rankers
-from fsjax.auto.columns import design_of_array
-from fsjax.auto.discoveries import decoy_model
-from fsjax.auto.folds import Fold, parts
-from fsjax.auto.leaks import alike, leaks
-from fsjax.auto.rankers import lasso
-from fsjax.auto.rankers.parts import Part, standardise
-from fsjax.auto.scoring import METRICS, OF_TASK
-from fsjax.auto.sparse_columns import sparse_design
+from fsjax.auto.certainty.false_discovery import decoy_model
+from fsjax.auto.certainty.leaks import alike, leaks
+from fsjax.auto.contest import cross_validation, judge, network_rankings, rankers
+from fsjax.auto.contest.folds import Fold, parts
+from fsjax.auto.contest.rankers import lasso
+from fsjax.auto.contest.rankers.parts import Part, standardise
+from fsjax.auto.contest.scoring import METRICS, OF_TASK
+from fsjax.auto.reading import column_operations as table_columns
+from fsjax.auto.reading.columns import design_of_array
+from fsjax.auto.reading.sparse_columns import sparse_design
 from fsjax.cli import main
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import AutoSelector
 from fsjax.readers.table_files import load_frame
-from fsjax.tables import columns as table_columns
 
 QUICK = ("univariate", "l1")
 
@@ -80,9 +80,7 @@ def test_what_a_dense_table_is_told(kind, dense):
     # The decoys are others.
     compared = ["column", "selected", "frequency", "score", "group"]
     pd.testing.assert_frame_equal(selection.table[compared], dense.table[compared])
-    assert (
-        selection.facts["nonzeros"] == (table()[0] != 0).sum() and dense.facts["nonzeros"] is None
-    )
+    assert selection.facts.nonzeros == (table()[0] != 0).sum() and dense.facts.nonzeros is None
 
 
 @pytest.mark.slow
@@ -116,7 +114,7 @@ def test_shuffled_labels_are_no_finding():
 @pytest.mark.slow
 def test_a_network_competes(never_dense, monkeypatch):
     # Networks train on the columns that screening keeps, which alone become dense.
-    monkeypatch.setattr(library, "MAX_COLUMNS", 100)
+    monkeypatch.setattr(network_rankings, "MAX_COLUMNS", 100)
     rng = np.random.default_rng(0)
     X = sp.random_array((150, 200), density=0.1, rng=rng, format="csc")
     X = sp.csc_array(X + sp.csc_array((200 * [1.0], (np.arange(200) % 150, np.arange(200)))))
@@ -126,7 +124,9 @@ def test_a_network_competes(never_dense, monkeypatch):
         sparse_design(X), (signs > 0)[:, 0].astype(int), Fold(*np.split(np.arange(150), [149]))
     )
     for name in ("deep_lasso", "l1_l21"):
-        (ranking,) = library.rank_folds(name, [part], "classification", np.arange(202), (2,), 0)
+        (ranking,) = network_rankings.rank_folds(
+            name, [part], "classification", np.arange(202), (2,), 0
+        )
         assert 200 in ranking.order[2]
 
 
@@ -159,7 +159,7 @@ def test_columns_of_no_use_are_said():
     ],
 )
 def test_bad_calls_are_refused_before_anything_runs(change, message, monkeypatch):
-    monkeypatch.setattr(compete.Contest, "_fold", lambda *_: pytest.fail("it ran"))
+    monkeypatch.setattr(cross_validation.Contest, "_fold", lambda *_: pytest.fail("it ran"))
     X, y = table()
     with pytest.raises((ConfigError, DataError), match=message):
         fsjax.select(**{"X": sp.csr_array(X), "y": y, **change})

@@ -12,9 +12,9 @@ import pytest
 from marks import slow_ids
 
 import fsjax
-from fsjax.auto import library
-from fsjax.auto.library import rank_folds
-from fsjax.auto.rankers.parts import Part
+from fsjax.auto.contest import network_rankings
+from fsjax.auto.contest.network_rankings import rank_folds
+from fsjax.auto.contest.rankers.parts import Part
 from fsjax.engine.sweep import plan_sweep
 from fsjax.errors import UnreachedPhaseWarning
 from fsjax.estimators import ESTIMATORS, LassoNet
@@ -141,7 +141,7 @@ def test_every_setting_of_a_sweep_is_checked() -> None:
 
 @pytest.mark.slow
 def test_a_selection_does_not_warn_of_its_own_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "fit_options", lambda *_: {"num_epochs": 1})
+    monkeypatch.setattr(network_rankings, "fit_options", lambda *_: {"num_epochs": 1})
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnreachedPhaseWarning)
         units = np.arange(X.shape[1])

@@ -20,7 +20,7 @@ from experiments.studies.selectors.contenders import (
 )
 from experiments.studies.selectors.judge import judge
 from experiments.studies.selectors.tables import MAX_ROWS, TABLES, read, split
-from fsjax.auto.rankers.parts import Part
+from fsjax.auto.contest.rankers.parts import Part
 from fsjax.data import Dataset
 from fsjax.errors import ConfigError
 from fsjax.estimators import ESTIMATORS

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fsjax.auto.columns import design
+from fsjax.auto.reading.columns import design
 from fsjax.data import convert, load, load_table
 from fsjax.errors import ConfigError, DataError
 from fsjax.readers.table_files import LoadedFrame, load_frame

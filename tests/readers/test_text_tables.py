@@ -1,4 +1,7 @@
-"""Separators, decimal marks, quotes and unusual characters of text tables."""
+"""Separators, decimal marks, quotes and unusual characters of text tables.
+
+Covers ``fsjax.readers.decimal_commas``.
+"""
 
 from __future__ import annotations
 

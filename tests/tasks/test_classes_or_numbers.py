@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import fsjax
-from fsjax.auto.target import read_target
+from fsjax.auto.reading.target import read_target
 from fsjax.data import as_dataset, check_task, load
 from fsjax.errors import DataError
 from fsjax.estimators import FisherScore

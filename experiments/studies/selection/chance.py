@@ -25,13 +25,13 @@ from threadpoolctl import threadpool_limits
 from experiments.artifacts.markdown import as_rows
 from experiments.launch import cli
 from experiments.studies.selection.noise import share_interval
-from fsjax.auto.answer import smallest_q_value
-from fsjax.auto.budget import Clock
-from fsjax.auto.chance import chance_test, largest_score
-from fsjax.auto.columns import design_of_array
-from fsjax.auto.problem import Problem
-from fsjax.auto.progress_file import Ledger
-from fsjax.auto.scoring import METRICS
+from fsjax.auto.certainty.permutation_test import chance_test, largest_score
+from fsjax.auto.certainty.unit_tests import smallest_q_value
+from fsjax.auto.contest.budget import Clock
+from fsjax.auto.contest.problem import Problem
+from fsjax.auto.contest.progress_file import Ledger
+from fsjax.auto.contest.scoring import METRICS
+from fsjax.auto.reading.columns import design_of_array
 from fsjax.storage.atomic_files import write_text
 
 #: Rows and columns of a table, and rows of a group.
@@ -90,7 +90,7 @@ def tested(kind: str, seed: int) -> dict[str, Any]:
         design, table.y, "regression", METRICS["r2"], [], (), seed, row_groups=table.row_groups
     )
     ledger = Ledger(None)
-    chance = chance_test(problem, ledger, Clock(float("inf")), 1.0)
+    chance = chance_test(problem, ledger, Clock(float("inf")))
     scores, start = [], 0
     while f"chance/{start}" in ledger:
         scores += ledger[f"chance/{start}"]["scores"]

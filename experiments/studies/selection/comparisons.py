@@ -24,19 +24,20 @@ from threadpoolctl import threadpool_limits
 
 from experiments.launch import cli
 from experiments.launch.csv_rows import add_rows, read_rows
-from fsjax.auto.answer import early_choice
-from fsjax.auto.budget import Clock
-from fsjax.auto.columns import design_of_array
-from fsjax.auto.comparisons import paired_difference
-from fsjax.auto.compete import ALL, RANDOM, Contest
-from fsjax.auto.differences import BETTER, WORSE, difference
-from fsjax.auto.folds import Fold, parts
-from fsjax.auto.judge import judged, judges_of
-from fsjax.auto.problem import Problem, on_rows, sizes_of
-from fsjax.auto.progress_file import Ledger
-from fsjax.auto.rule import nested_scores
-from fsjax.auto.scoring import choose_metric
-from fsjax.auto.stability import full_order, on_all_rows
+from fsjax.auto.certainty.comparisons import paired_difference
+from fsjax.auto.contest.budget import Clock
+from fsjax.auto.contest.cross_validation import Contest
+from fsjax.auto.contest.differences import BETTER, WORSE, difference
+from fsjax.auto.contest.fold_records import chance_level
+from fsjax.auto.contest.folds import Fold, parts
+from fsjax.auto.contest.judge import judged, judges_of
+from fsjax.auto.contest.method_names import ALL, RANDOM
+from fsjax.auto.contest.problem import Problem, on_rows, sizes_of
+from fsjax.auto.contest.progress_file import Ledger
+from fsjax.auto.contest.row_rankings import full_order, on_all_rows
+from fsjax.auto.contest.rule import nested_scores
+from fsjax.auto.contest.scoring import choose_metric
+from fsjax.auto.reading.columns import design_of_array
 
 #: Fresh rows for the truth, and draws of random columns.
 _FRESH, _RANDOM = 20_000, 10
@@ -141,7 +142,7 @@ def contest_of(kind: Kind, rows: Rows, seed: int) -> Contest:
     )  # fmt: skip
     problem = on_rows(problem, np.arange(len(rows.y)))
     contest = Contest(problem, Ledger(None), Clock(1e9))
-    contest.run_needed()
+    contest.run_needed(1.0)
     contest.run_simple(1.0)
     contest.run_further_rounds(1.0)
     return contest
@@ -153,11 +154,11 @@ def compared(name: str, seed: int) -> Iterator[dict[str, Any]]:
     rng = np.random.default_rng((seed, list(KINDS).index(name)))
     rows, fresh = kind.draw(rng, kind.rows), kind.draw(rng, _FRESH)
     contest = contest_of(kind, rows, seed)
-    problem, scores, choice = contest.problem, contest.scores(), early_choice(contest)
+    problem, scores, choice = contest.problem, contest.records.scores(), contest.choice()
     honest = nested_scores(scores, problem.folds, problem.metric.margin)
     if choice is None or choice.method == ALL:
         return
-    if not np.nanmean(honest - contest.chance_level()[: problem.folds]) > 0:
+    if not np.nanmean(honest - chance_level(problem)[: problem.folds]) > 0:
         return
     truth = _Truth(contest, fresh)
     selected = full_order(on_all_rows(problem, contest, choice))[: choice.size]
@@ -211,7 +212,7 @@ class _Truth:
         if name == RANDOM:
             draws = [rng.choice(units, size, replace=False) for _ in range(_RANDOM)]
             return float(np.mean([self.score(draw) for draw in draws]))
-        choice = early_choice(self._contest)._replace(method=name, size=size)  # type: ignore[union-attr]
+        choice = self._contest.choice()._replace(method=name, size=size)  # type: ignore[union-attr]
         ranking = on_all_rows(self._contest.problem, self._contest, choice)
         return self.score(full_order(ranking)[:size])
 

@@ -9,8 +9,8 @@ from sklearn.feature_selection import RFE, mutual_info_classif, mutual_info_regr
 from sklearn.svm import SVC, SVR
 
 from experiments.studies.selectors.packages import PACKAGES
-from fsjax.auto.rankers import forest, l1, univariate
-from fsjax.auto.rankers.parts import Part
+from fsjax.auto.contest.rankers import forest, l1, univariate
+from fsjax.auto.contest.rankers.parts import Part
 from fsjax.estimators import ESTIMATORS
 from fsjax.registry import about_of
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-from fsjax.auto.rankers.parts import Part
+from fsjax.auto.contest.rankers.parts import Part
 
 #: Iterations of Boruta; more hardly change the order of the first columns.
 _ROUNDS = 30

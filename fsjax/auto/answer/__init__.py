@@ -1,0 +1,1 @@
+"""What the results mean: the record of a selection, effects of columns, sentences."""

@@ -1,0 +1,1 @@
+"""How sure a selection is: permutations, decoys, halves of the rows, comparisons, leaks."""

@@ -1,0 +1,1 @@
+"""The contenders under cross-validation: folds, rankings, judge, scores, budget, and the rule."""

@@ -1,0 +1,57 @@
+"""The judge on the folds: prepared rows, and scores of columns, each computed once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsjax.auto.contest.fold_records import FoldKey
+from fsjax.auto.contest.folds import parts
+from fsjax.auto.contest.judge import Judge, Judged, judged
+from fsjax.auto.contest.problem import Problem
+from fsjax.auto.contest.rankers.parts import Part
+
+#: Most values of the prepared folds that are kept in memory.
+_NUMBERS = 60_000_000
+
+
+class JudgedFolds:
+    """Scores of columns in the folds of a problem.
+
+    Args:
+      problem: data and settings.
+      judge: the model that predicts.
+    """
+
+    def __init__(self, problem: Problem, judge: Judge) -> None:
+        self._problem, self._judge = problem, judge
+        self._prepared: dict[FoldKey, tuple[Part, Part]] = {}
+        self._judged: dict[tuple[FoldKey, bytes], Judged] = {}
+
+    def parts(self, fold: FoldKey) -> tuple[Part, Part]:
+        """The prepared training and test rows of a fold; the latest ones are kept in memory."""
+        if fold not in self._prepared:
+            design = self._problem.design
+            most = max(1, int(_NUMBERS / max(design.X.shape[0] * design.X.shape[1], 1)))
+            while len(self._prepared) >= most:
+                self._prepared.pop(next(iter(self._prepared)))
+            number, place = fold
+            rows = self._problem.rounds[number][place]
+            self._prepared[fold] = parts(design, self._problem.y, rows, self._problem.weights)
+        return self._prepared[fold]
+
+    def known(self, fold: FoldKey, units: np.ndarray) -> bool:
+        """Whether units were judged in a fold before."""
+        return (fold, self._columns(units).tobytes()) in self._judged
+
+    def of(self, fold: FoldKey, units: np.ndarray) -> Judged:
+        """The scores of some units in a fold."""
+        problem, columns = self._problem, self._columns(units)
+        key = (fold, columns.tobytes())
+        if key not in self._judged:
+            self._judged[key] = judged(
+                self._judge, problem.metric, problem.task, *self.parts(fold), columns
+            )
+        return self._judged[key]
+
+    def _columns(self, units: np.ndarray) -> np.ndarray:
+        return self._problem.design.columns_of(units)

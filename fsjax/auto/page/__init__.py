@@ -1,0 +1,1 @@
+"""How a selection is shown: its summary, pictures, and the page report.html."""

@@ -1,0 +1,175 @@
+"""Likely leaks, near leaks, and honest columns that are neither."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import datasets
+
+from fsjax.auto.certainty.leaks import goals_of, leaks
+from fsjax.auto.certainty.near_leaks import near_leaks, telling_absences
+from fsjax.auto.reading.columns import design
+
+ROWS = 400
+
+
+def noise(seed: int = 0, columns: int = 6) -> tuple[np.random.Generator, pd.DataFrame]:
+    rng = np.random.default_rng(seed)
+    return rng, pd.DataFrame(rng.normal(size=(ROWS, columns)), columns=list("abcdefgh")[:columns])
+
+
+def names(notes) -> list[str]:
+    return sorted(note.column for note in notes)
+
+
+def near(frame, y, task="classification", without=()):
+    return near_leaks(design(frame, "median"), np.asarray(y), task, set(without))
+
+
+def test_what_is_missing_with_a_leak_is_a_leak():
+    """As the year, month and day of death, of which the latter are known for four more."""
+    rng, frame = noise()
+    y = (rng.random(ROWS) < 0.3).astype(int)
+    known = (y == 1) | (np.cumsum(y == 0) <= 2)
+    frame["year"] = np.where(y == 1, rng.integers(83, 93, ROWS), np.nan)
+    frame["month"] = np.where(known, rng.integers(1, 13, ROWS), np.nan)
+    frame["day"] = np.where(known, rng.integers(1, 31, ROWS), np.nan)
+    assert names(leaks(design(frame, "median"), y, "classification")) == ["day", "month", "year"]
+    without = frame.drop(columns="year")
+    assert names(leaks(design(without, "median"), y, "classification")) == ["day", "month"]
+
+
+def test_near_copies_of_a_leak_are_leaks_and_other_predictors_are_not():
+    rng, frame = noise()
+    y = rng.integers(0, 2, ROWS)
+    frame["dead"] = y
+    frame["died"] = np.where(np.arange(ROWS) < 4, 1 - y, y)
+    frame["died too"] = np.where(np.arange(ROWS) < 8, 1 - y, y)
+    frame["age"] = y + 0.3 * rng.normal(size=ROWS)
+    assert names(leaks(design(frame, "median"), y, "classification")) == [
+        "dead",
+        "died",
+        "died too",
+    ]
+    number = rng.normal(size=ROWS)
+    frame = frame[["a", "b"]].assign(same=number, copy=number + 0.1 * rng.normal(size=ROWS))
+    assert names(leaks(design(frame), number, "regression")) == ["copy", "same"]
+
+
+def test_categories_that_determine_the_target_are_leaks():
+    rng, frame = noise()
+    y = rng.integers(0, 4, ROWS)
+    frame["code"] = np.array(list("cadb"))[y]
+    frame["site"] = rng.choice(list("uvw"), ROWS)
+    assert names(leaks(design(frame), y, "classification")) == ["code"]
+    assert names(leaks(design(frame), np.array([2.0, 5.0, 1.0, 9.0])[y], "regression")) == ["code"]
+
+
+def test_few_rows_separate_the_classes_by_chance():
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame(rng.normal(size=(20, 200))).add_prefix("g")
+    X["g7"] = np.sort(X["g7"])
+    assert leaks(design(X), np.repeat([0, 1], 10), "classification") == []
+    # A gap between the classes is no chance.
+    rows = np.resize([0, 0, 0, 1], 60)
+    X = pd.DataFrame({"flag": rows + 0.1 * rng.random(60), "x": rng.normal(size=60)})
+    assert names(leaks(design(X), rows, "classification")) == ["flag"]
+
+
+def test_a_strong_predictor_of_few_patients_is_no_leak():
+    rng = np.random.default_rng(2)
+    patients = np.repeat(np.arange(24), 5)
+    y = np.resize([0, 1], 24)[patients]
+    value = np.sort(rng.normal(size=24))[
+        np.argsort(np.argsort(np.resize([0, 1], 24), kind="stable"))
+    ]
+    X = pd.DataFrame({"x": value[patients] + 1e-3 * rng.random(120), "z": rng.normal(size=120)})
+    assert names(leaks(design(X), y, "classification")) == ["x"]
+    assert leaks(design(X), y, "classification", patients) == []
+
+
+def targets_with_a_near_leak():
+    rng, frame = noise()
+    score = frame["a"] + rng.normal(size=ROWS)
+    two = (score > 0).astype(int)
+    yield "classification", two, two + 0.3 * rng.normal(size=ROWS)
+    four = np.digitize(score, [-1, 0, 1])
+    code = np.where(rng.random(ROWS) < 0.03, "b", np.array(list("cadb"))[four])
+    yield "classification", four, code
+    yield "regression", score, score + 0.3 * rng.normal(size=ROWS)
+    yield "regression", score, pd.cut(score, 7, labels=False)
+    counts = rng.poisson(np.exp(frame["a"]))
+    yield "counts", counts.astype(float), rng.binomial(counts, 0.9)
+    time = rng.exponential(np.exp(-frame["a"]))
+    event = rng.random(ROWS) < 0.6
+    yield "survival", np.column_stack([time, event]), time * (1 + 0.05 * rng.normal(size=ROWS))
+    yield "survival", np.column_stack([time, event]), event + 0.25 * rng.normal(size=ROWS)
+    labels = (rng.random((ROWS, 3)) < [0.5, 0.3, 0.2]).astype(float)
+    yield "multilabel", labels, labels[:, 1] + 0.25 * rng.normal(size=ROWS)
+
+
+@pytest.mark.parametrize(("task", "y", "result"), list(targets_with_a_near_leak()))
+def test_a_column_far_above_all_others_is_a_near_leak(task, y, result):
+    _, frame = noise()
+    notes = near(frame.assign(result=result), y, task)
+    assert names(notes) == ["result"] and "near leak" in notes[0].text
+    assert near(frame, y, task) == []
+
+
+def test_scores_of_near_leaks_have_a_minus_sign():
+    rng, frame = noise()
+    y = rng.normal(size=ROWS)
+    text = near(frame.assign(result=y + 0.2 * rng.normal(size=ROWS)), y, "regression")[0].text
+    assert "the remaining columns \N{MINUS SIGN}0.0" in text
+
+
+@pytest.mark.slow
+def test_near_leaks_in_pairs():
+    rng, frame = noise()
+    y = (frame["a"] + rng.normal(size=ROWS) > 0).astype(int)
+    frame["first"], frame["second"] = y.to_numpy() + 0.3 * rng.normal(size=(2, ROWS))
+    assert names(near(frame, y)) == ["first", "second"]
+    frame["second"] = -2 * frame["first"] + 0.01 * rng.normal(size=ROWS)
+    assert names(near(frame, y)) == ["first", "second"]
+    assert names(near(frame, y, without=["first"])) == ["second"]
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "diabetes"])
+def test_honest_tables_have_no_near_leak(name):
+    data = getattr(datasets, f"load_{name}")(as_frame=True)
+    task = "regression" if name == "diabetes" else "classification"
+    columns = design(data.data)
+    assert near_leaks(columns, data.target.to_numpy(), task, set()) == []
+    assert leaks(columns, data.target.to_numpy(), task) == []
+
+
+def absences(frame, y, task="classification", classes=None):
+    return telling_absences(design(frame, "median"), goals_of(np.asarray(y), task), classes)
+
+
+def test_values_that_are_there_only_in_one_class():
+    rng, frame = noise()
+    y = (rng.random(ROWS) < 0.3).astype(int)
+    known = (y == 1) & (rng.random(ROWS) < 0.6)
+    frame["number"] = np.where(known, rng.integers(1, 9, ROWS), np.nan)
+    frame["text"] = pd.Series(rng.choice(list("uvw"), ROWS)).where(known)
+    frame["constant"] = np.where(known, 1.0, np.nan)
+    frame["code"] = np.where((y == 0) & (rng.random(ROWS) < 0.4), -4000.0, 50 + frame["a"])
+    frame["random"] = frame["b"].where(rng.random(ROWS) < 0.6)
+    frame.loc[frame.index[y == 1][:5], "rare"] = 1.0
+    notes = absences(frame, y, classes=("alive", "dead"))
+    assert names(notes) == ["code", "constant", "number", "text"]
+    by_column = {note.column: note.text for note in notes}
+    assert f"has a value in {known.sum()} rows, all of class 'dead'" in by_column["number"]
+    assert "is -4000 in" in by_column["code"] and "all of class 'alive'" in by_column["code"]
+
+
+def test_values_that_are_missing_by_target_of_other_tasks():
+    rng, frame = noise()
+    score = frame["a"] + rng.normal(size=ROWS)
+    high = score > 0.8
+    frame["bill"] = frame["b"].where(high)
+    assert names(absences(frame, score, "regression")) == ["bill"]
+    labels = np.column_stack([rng.random(ROWS) < 0.5, high]).astype(float)
+    assert names(absences(frame, labels, "multilabel")) == ["bill"]
+    survival = np.column_stack([rng.exponential(size=ROWS), high])
+    assert names(absences(frame, survival, "survival")) == ["bill"]

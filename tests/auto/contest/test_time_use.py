@@ -1,0 +1,75 @@
+"""What a selection does with its budget, on a clock that only the work of methods moves.
+
+Covers ``fsjax.auto.pipeline``, ``fsjax.auto.contest.schedule``.
+"""
+
+import time
+
+import numpy as np
+import pytest
+
+import fsjax
+from fsjax.auto.contest import expected_time, network_rankings
+from fsjax.auto.contest.rankers import SIMPLE, Ranking
+from fsjax.auto.contest.rankers.parts import Part
+
+NETWORKS = ("icap", "l1_l21", "binmask", "lassonet", "deep_lasso", "entryprune", "ip_cae", "stg",
+            "wast")  # fmt: skip
+
+#: Seconds of the rankings by a network, which are trained together.
+NETWORK = 3.0
+
+
+@pytest.fixture
+def work(monkeypatch, forest_seconds) -> list[str]:
+    """Names of the work that was done, in order; each piece moves the clock."""
+    now, done = [1000.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "process_time", lambda: now[0])
+
+    def forest(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
+        now[0] += forest_seconds
+        done.append("forest")
+        return np.arange(part.X.shape[1], 0.0, -1.0)
+
+    def networks(name, parts, task, groups, sizes, seed):
+        now[0] += NETWORK
+        done.append(name)
+        order = np.arange(int(groups.max()) + 1)[::-1]
+        return [Ranking({size: order[:size] for size in sizes}, -1.0 * order) for _ in parts]
+
+    monkeypatch.setitem(SIMPLE, "forest", forest)
+    monkeypatch.setitem(SIMPLE, "univariate", lambda part, *_: np.arange(1.0 * part.X.shape[1]))
+    monkeypatch.setattr(network_rankings, "rank_folds", networks)
+    monkeypatch.setattr(
+        expected_time, "expected_seconds", lambda name, *_: forest_seconds * (name == "forest")
+    )
+    monkeypatch.setattr(expected_time.network_settings, "network_seconds", lambda *_, **__: NETWORK)
+    return done
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("budget", "forest_seconds", "networks"),
+    [
+        (33.0, 0.0, 9),
+        (20.0, 0.0, 5),
+        (60.0, 1.0, 9),
+        (60.0, 2.0, 7),
+        (30.0, 2.0, 1),
+        (12.0, 0.5, 0),
+    ],
+)
+def test_no_network_is_left_out_while_there_is_time_for_it(budget, forest_seconds, networks, work):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 6))
+    selection = fsjax.select(
+        X, (X[:, 0] + 0.3 * rng.normal(size=160) > 0).astype(int), budget=budget, judge="linear",
+        methods=("univariate", "forest", *NETWORKS),
+    )  # fmt: skip
+    assert selection.method == "forest" and selection.seconds <= budget
+    late = selection.facts.methods_left_out
+    assert len(late) == 9 - networks == 9 - len(set(work) & set(NETWORKS))
+    if late:
+        # A network that wins ranks all rows and halves of them before the answer is written.
+        assert selection.seconds > budget - 2.0 - 2 * NETWORK
