@@ -28,7 +28,14 @@ def printable(text: str) -> str:
 
 
 class FsjaxError(ValueError):
-    """Base class of the errors that fsjax raises about data and settings."""
+    """Base class of the errors that fsjax raises about data and settings.
+
+    Examples:
+      >>> try:
+      ...     fsjax.plan(method, data, num_features=7)  # of six columns
+      ... except fsjax.ConfigError as error:  # fsjax.DataError, fsjax.NonFiniteLossError
+      ...     print(error)
+    """
 
     def __str__(self) -> str:
         return printable(super().__str__())
