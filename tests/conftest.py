@@ -38,7 +38,6 @@ UNMEASURED: Final = (
     "estimators/test_estimator_checks.py",
     "experiments",
     "methods/test_digits.py",
-    "test_campaign.py",
     "test_documentation.py",
     "test_fuzz_tool.py",
     "test_old_files.py",
