@@ -286,9 +286,7 @@ def test_several_sizes_of_a_ranking_share_one_fit(data, monkeypatch) -> None:
 
 def test_equal_scores_are_warned_of(data) -> None:
     counting = counting_method()._replace(after_step=lambda state, *_: state)
-    equal = counting._replace(
-        select=lambda state: fsjax.Selection(state.feature_mask * 0.5),
-    )
+    equal = counting._replace(select=lambda state: fsjax.Selection(state.feature_mask * 0.5))
     with pytest.warns(UserWarning, match="counting gives all columns the same score.*position"):
         fsjax.fit(equal, data, num_epochs=1)
     # Among the columns that may be selected; the constant one has another score here.

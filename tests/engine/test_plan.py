@@ -270,8 +270,7 @@ def test_weights_stand_for_repeated_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("weight", "message"),
-    [(np.ones(3), "one for each"), (np.zeros(14), "finite numbers above 0")],
+    ("weight", "message"), [(np.ones(3), "one for each"), (np.zeros(14), "finite numbers above 0")]
 )
 def test_weights_that_do_not_fit(weight: np.ndarray, message: str) -> None:
     data = np.random.default_rng(0).normal(size=(14, 5)), np.arange(14) % 2

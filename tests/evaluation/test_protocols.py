@@ -101,9 +101,7 @@ def test_the_same_set_on_another_split_is_another_one(
     first = result.splits[0]
     other = first._replace(train=first.train[:50], valid=first.valid[:0])
     changed = dataclasses.replace(
-        result,
-        selected=np.tile(np.arange(20, 25), (3, 1)),
-        splits=(first, other, first),
+        result, selected=np.tile(np.arange(20, 25), (3, 1)), splits=(first, other, first)
     )
     accuracies = evaluate(changed, digits, ("svm",))["svm_accuracy"]
     assert len(calls) == 2

@@ -48,11 +48,7 @@ def test_other_thresholds() -> None:
     np.testing.assert_array_equal(training_delay(curve[None], 80.0, 0.5), [20.0])
 
 
-@given(
-    arrays(float, (3, 7), elements=st.floats(0, 100)),
-    st.floats(0, 100),
-    st.floats(0.01, 1),
-)
+@given(arrays(float, (3, 7), elements=st.floats(0, 100)), st.floats(0, 100), st.floats(0.01, 1))
 def test_delay_matches_a_plain_search(accuracy: np.ndarray, best: float, threshold: float) -> None:
     for curve, delay in zip(accuracy, training_delay(accuracy, best, threshold), strict=True):
         epochs = [i for i, value in enumerate(curve, start=1) if value >= threshold * best]

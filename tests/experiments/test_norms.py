@@ -47,10 +47,7 @@ def test_masked_weights_are_zeros() -> None:
     assert mean_weight_norms(closed) == pytest.approx({"l0": 0.5, "l1": 1.0, "l2": np.sqrt(2)})
 
 
-@given(
-    arrays(np.float32, (3, 5), elements=st.floats(-10, 10, width=32)),
-    st.integers(1, 4),
-)
+@given(arrays(np.float32, (3, 5), elements=st.floats(-10, 10, width=32)), st.integers(1, 4))
 def test_means_do_not_depend_on_size_or_order(kernel: np.ndarray, copies: int) -> None:
     norms = mean_weight_norms(kernel)
     assert 0.0 <= norms["l0"] <= 1.0

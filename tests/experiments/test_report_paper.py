@@ -6,13 +6,7 @@ import pytest
 
 from configs.rewiring import classifier_config
 from experiments.artifacts import published, published_value
-from experiments.artifacts.published import (
-    MAIN_RESULTS,
-    Besides,
-    agrees,
-    parse_row,
-    published_rows,
-)
+from experiments.artifacts.published import MAIN_RESULTS, Besides, agrees, parse_row, published_rows
 from experiments.launch.experiment import build_method
 from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError

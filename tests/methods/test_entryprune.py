@@ -24,13 +24,7 @@ INSIDE = 6
 
 def make() -> Method:
     return fsjax.methods.entryprune(
-        K,
-        candidates=0.4,
-        every=EVERY,
-        hidden=(),
-        optimizer="sgd",
-        learning_rate=RATE,
-        momentum=0.0,
+        K, candidates=0.4, every=EVERY, hidden=(), optimizer="sgd", learning_rate=RATE, momentum=0.0
     )
 
 

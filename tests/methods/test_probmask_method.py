@@ -110,8 +110,7 @@ def test_masks_rest_in_fine_tuning() -> None:
         assert all(jax.tree.leaves(moved))
     # What is predicted with has the same zeros, whichever thresholds there are.
     chex.assert_trees_all_equal(
-        scores(method, states[-1]) == 0,
-        scores(method, states[-1].replace(extra=first.extra)) == 0,
+        scores(method, states[-1]) == 0, scores(method, states[-1].replace(extra=first.extra)) == 0
     )
 
 

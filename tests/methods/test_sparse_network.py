@@ -40,10 +40,7 @@ def test_both_forms_train_alike() -> None:
     x, y, weight = data
     arrays = Arrays(*(Rows(x[part], y[part], weight[part]) for part in map(slice, (N, 5, 0))))
     rules = dict(
-        drop=drop.magnitude,
-        grow=grow.similar_or_random,
-        drop_fraction=0.2,
-        grow_init="uniform",
+        drop=drop.magnitude, grow=grow.similar_or_random, drop_fraction=0.2, grow_init="uniform"
     )
     for form in ("dense", "coordinates"):
         method = sparse_network(**rules, form=form, l2=0.01, input_noise=0.1, **PLAIN)

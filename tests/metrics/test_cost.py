@@ -56,12 +56,7 @@ def test_numpy_and_jax_masks() -> None:
 
 
 @pytest.mark.parametrize(
-    "masks",
-    [
-        {"a": np.ones((3, 4), bool)},
-        {"a": np.ones((4, 3), bool), "b": np.ones(4, bool)},
-        {},
-    ],
+    "masks", [{"a": np.ones((3, 4), bool)}, {"a": np.ones((4, 3), bool), "b": np.ones(4, bool)}, {}]
 )
 def test_masks_that_do_not_match(masks: dict) -> None:
     with pytest.raises(ConfigError, match="do not match params"):

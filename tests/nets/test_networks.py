@@ -17,15 +17,7 @@ import pytest
 from flax import linen as nn
 
 from fsjax.errors import ConfigError
-from fsjax.nets import (
-    MLP,
-    NETWORKS,
-    VGG,
-    LeNet5,
-    ResNet,
-    build_network,
-    count_parameters,
-)
+from fsjax.nets import MLP, NETWORKS, VGG, LeNet5, ResNet, build_network, count_parameters
 from fsjax.nets.convolution import (
     HE_NORMAL,
     Conv,
