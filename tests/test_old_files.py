@@ -81,7 +81,7 @@ def test_checkpoints_are_continued_or_refused(version: str, tmp_path: Path) -> N
     with zipfile.ZipFile(FILES / version / "checkpoints.zip") as packed:
         packed.extractall(tmp_path)
     if version not in READ_CHECKPOINTS:
-        with pytest.raises(ConfigError, match="checkpoint of an earlier version .* to start again"):
+        with pytest.raises(ConfigError, match="checkpoint of an earlier version"):
             trained(tmp_path)
         return
     with warnings.catch_warnings(record=True) as caught:

@@ -398,9 +398,9 @@ def test_entry_points_of_packages_are_methods(packages: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ({"name": "stg"}, "the method name 'stg' is taken by fsjax.methods.stg:stg; choose"),
-        ({"estimator": "STG"}, "the estimator name 'STG' is taken by fsjax.methods.stg:stg"),
-        ({"estimator": "fsjax"}, "the estimator name 'fsjax' is taken in taken; choose"),
+        ({"name": "stg"}, "the method name 'stg' is taken"),
+        ({"estimator": "STG"}, "the estimator name 'STG' is taken"),
+        ({"estimator": "fsjax"}, "the estimator name 'fsjax' is taken in taken"),
     ],
 )
 def test_names_that_are_taken_are_refused(
@@ -417,7 +417,7 @@ def test_two_files_cannot_have_one_name(packages: Path) -> None:
     module_of(packages / "one.py")
     module_of(packages / "other.py", estimator="Other")
     assert get_method("one:first_columns") is METHODS["first_columns"]
-    with pytest.raises(ConfigError, match="'first_columns' is taken by one:first_columns"):
+    with pytest.raises(ConfigError, match="'first_columns' is taken"):
         get_method("other:first_columns")
 
 
@@ -441,10 +441,10 @@ def test_a_cell_of_a_notebook_may_run_again() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("no_such_file:own_lasso", "no module 'no_such_file'; looked in the current folder and on"),
+        ("no_such_file:own_lasso", "no module 'no_such_file'"),
         ("my_file:deep_laso", "my_file has no function 'deep_laso'"),
         ("my_file:OPTIONS", "my_file has no function 'OPTIONS'"),
-        ("math:sqrt", "'math:sqrt' is not registered; decorate its builder"),
+        ("math:sqrt", "'math:sqrt' is not registered"),
         ("own_laso", "did you mean 'own_lasso'.*module:function"),
     ],
 )

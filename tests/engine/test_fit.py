@@ -196,7 +196,7 @@ def test_bad_data_is_named(data) -> None:
 def test_what_is_no_method_or_no_data_is_named(data) -> None:
     x, y = data
     for method in ("ip_cae", fsjax.methods.ip_cae, fsjax.estimators.IPCAE(5), data):
-        with pytest.raises(ConfigError, match=r"is not a method; give fsjax.fit a method, such as"):
+        with pytest.raises(ConfigError, match="is not a method; give fsjax.fit a method"):
             fsjax.fit(method, data)
     for given in (x, None, (x, y, y)):
         with pytest.raises(ConfigError, match=r"give a pair \(X, y\)"):
@@ -257,7 +257,7 @@ def test_the_task_is_that_of_the_method(data) -> None:
     ):
         method = counting._replace(about=counting.about._replace(tasks=tasks))
         assert fsjax.plan(method, data, num_epochs=1).spec.task == expected
-    with pytest.raises(ConfigError, match="counting is for the task reconstruction, not for class"):
+    with pytest.raises(ConfigError, match="counting is for the task reconstruction"):
         about = counting.about._replace(tasks=("reconstruction",))
         fsjax.plan(counting._replace(about=about), data, task="classification")
 
@@ -287,7 +287,7 @@ def test_several_sizes_of_a_ranking_share_one_fit(data, monkeypatch) -> None:
 def test_equal_scores_are_warned_of(data) -> None:
     counting = counting_method()._replace(after_step=lambda state, *_: state)
     equal = counting._replace(select=lambda state: fsjax.Selection(state.feature_mask * 0.5))
-    with pytest.warns(UserWarning, match="counting gives all columns the same score.*position"):
+    with pytest.warns(UserWarning, match="counting gives all columns the same"):
         fsjax.fit(equal, data, num_epochs=1)
     # Among the columns that may be selected; the constant one has another score here.
     x = data[0].copy()

@@ -89,7 +89,7 @@ def test_trained_chosen_and_tested_in_steps_is_the_fit() -> None:
     # Idle rows are not trained.
     states = plan.train(idle=[False, True]).states
     np.testing.assert_array_equal(states.epoch, [2, 0])
-    with pytest.raises(ConfigError, match="has no traced argument 'learning_rat': did you mean"):
+    with pytest.raises(ConfigError, match="has no traced argument 'learning_rat'"):
         plan.train(hyper={"learning_rat": [1.0, 1.0]})
     with pytest.raises(ConfigError, match="has no traced argument 'hidden'"):
         plan.train(hyper={"hidden": [1.0, 1.0]})
@@ -225,7 +225,7 @@ def test_bad_settings_of_validation_and_noise_are_named(data, changes: dict, mes
 
 
 def test_a_method_that_selects_any_number_wants_one(data) -> None:
-    with pytest.raises(ConfigError, match="static_sparse can select any number of columns; give"):
+    with pytest.raises(ConfigError, match="static_sparse can select any number"):
         fsjax.fit(STATIC, data, num_epochs=2)
 
 

@@ -123,10 +123,10 @@ def test_no_protocols(result: fsjax.FitResult, digits: Dataset) -> None:
 @pytest.mark.parametrize(
     ("names", "num_features", "message"),
     [
-        (("embeded",), (), "evaluation.protocols has 'embeded': did you mean 'embedded'"),
+        (("embeded",), (), "evaluation.protocols has 'embeded'"),
         (("knn",), (), "allowed: 'embedded', 'svm', 'retrain'"),
         ("svm", (), r"give a tuple of names: \('svm',\)"),
-        (("svm",), (65,), "evaluation.num_features has 65 but X has 64 columns; choose at most 64"),
+        (("svm",), (65,), "evaluation.num_features has 65 but X"),
         (("svm",), (25, 0), "evaluation.num_features=0"),
         (("svm",), (2.5,), "evaluation.num_features=2.5"),
     ],

@@ -18,13 +18,13 @@ from fsjax.errors import ConfigError, DataError
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_features": 65}, "num_features=65 but X has 64 columns; choose at most 64"),
+        ({"num_features": 65}, "num_features=65 but X has 64 columns"),
         ({"num_features": 0}, "num_features=0"),
         ({"method.name": "ipcae"}, "did you mean 'ip_cae'"),
         ({"method.noise": "rows"}, "did you mean 'row'"),
         ({"data.name": "digit"}, "did you mean 'digits'"),
         ({"data.impute": "foo"}, "impute='foo': allowed: 'mean', 'median'"),
-        ({"data.dir": "no/such/folder"}, "data.dir='no/such/folder' does not exist, and 'digits'"),
+        ({"data.dir": "no/such/folder"}, "data.dir='no/such/folder' does not exist"),
         ({"data.name": "nothing/here.csv"}, "nothing/here.csv"),
         ({"task": "reconstruct"}, "did you mean 'reconstruction'"),
         ({"evaluation.protocols": ("embeded",)}, "did you mean 'embedded'"),
@@ -43,11 +43,7 @@ def test_mistakes_train_nothing_and_leave_nothing(
 @pytest.mark.parametrize(
     ("module", "changes", "message"),
     [
-        (
-            wast,
-            {"evaluation.num_features": (5, 65)},
-            "evaluation.num_features has 65 but X has 64 columns; choose at most 64",
-        ),
+        (wast, {"evaluation.num_features": (5, 65)}, "evaluation.num_features has 65 but X"),
         (wast, {"evaluation.num_features": (0,)}, "evaluation.num_features=0; choose a whole"),
         (wast, {"evaluation.protocols": ("smv",)}, "did you mean 'svm'"),
         (wast, {"task": "classification"}, "wast is for the task reconstruction"),
@@ -55,7 +51,7 @@ def test_mistakes_train_nothing_and_leave_nothing(
         (wast, {"data.valid_fraction": 1.0}, "valid_fraction=1.0"),
         (wast, {"data.noise_std": -1.0}, "noise_std=-1.0"),
         (wast, {"train.best_by": "accuracy"}, "needs classes"),
-        (ctre_sim, {"method.density": 0.1}, "epsilon=5.0 and density=0.1; set one of them to 0"),
+        (ctre_sim, {"method.density": 0.1}, "epsilon=5.0 and density=0.1"),
         (ctre_sim, {"method.epsilon": 0.0}, "a sparse network needs one of them"),
         (ctre_sim, {"method.grow": "similiar"}, "grow='similiar': did you mean 'similar'"),
         (ctre_seq, {"method.order": "randomfirst"}, "did you mean 'random_first'"),
@@ -108,11 +104,11 @@ def test_workdir_that_is_no_workdir(tmp_path: Path) -> None:
         ),
         (
             ["--config=configs/ctre_sim.py", "--workdir={tmp}", "--config.method.density=0.1"],
-            "epsilon=5.0 and density=0.1; set one of them to 0",
+            "epsilon=5.0 and density=0.1",
         ),
         (
             ["--config=configs/wast.py", "--workdir={tmp}", "--config.evaluation.num_features=99"],
-            "evaluation.num_features has 99 but X has 64 columns",
+            "evaluation.num_features has 99 but X",
         ),
     ],
 )
@@ -140,13 +136,13 @@ def test_a_mistake_ends_the_process(tmp_path: Path) -> None:
     ("variant", "assignment", "message"),
     [
         ("stgg,digits", "", "unknown variant 'stgg': did you mean 'stg'"),
-        ("stg,digit", "", "unknown variant 'digit': did you mean 'digits'"),
+        ("stg,digit", "", "unknown variant 'digit'"),
         ("stg,cae", "", "names the methods stg and cae; give one"),
         ("no_such_file:deep_lasso", "", "there is no module 'no_such_file'"),
-        ("math:sqrt", "", "'math:sqrt' is not registered; decorate its builder"),
-        ("quick", "", "config.method.name is empty; name a method in the variant"),
+        ("math:sqrt", "", "'math:sqrt' is not registered"),
+        ("quick", "", "config.method.name is empty"),
         ("quick", "method.name=stgg", "unknown method 'stgg': did you mean 'stg'"),
-        ("quick", "method.strength=3", "'method.strength': name the method in the variant"),
+        ("quick", "method.strength=3", "'method.strength'"),
         ("stg", "method.strenght=3", "did you mean 'method.strength'"),
         ("stg", "method.strength=-3", "strength=-3.0; choose a value above 0"),
         ("stg", "method.name=lassonet", "does not fit lassonet.*configs/any.py:lassonet has its"),
@@ -155,7 +151,7 @@ def test_a_mistake_ends_the_process(tmp_path: Path) -> None:
             "evaluation.protocols=embedded",
             "the method makes no predictions; choose",
         ),
-        ("quick", "method.name=fisher_score", "the method makes no predictions; choose 'retrain'"),
+        ("quick", "method.name=fisher_score", "the method makes no predictions"),
         ("wast,classification", "", "wast is for the task reconstruction"),
     ],
 )
@@ -202,7 +198,7 @@ def test_bad_overrides(assignment: str) -> None:
         (
             "import ml_collections\n"
             "def get_config(variant=None):\n    return ml_collections.ConfigDict({'seeds': (1,)})",
-            "the config lacks task, num_features, method, data, train, evaluation",
+            "the config lacks task, num_features, method",
         ),
     ],
 )

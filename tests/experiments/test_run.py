@@ -179,7 +179,7 @@ def test_a_run_that_goes_on_elsewhere_says_where_it_began(tmp_path: Path) -> Non
 
 def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "curves.png").write_text("mine")
-    with pytest.raises(ConfigError, match=r"files that the run would replace \(curves.png\)"):
+    with pytest.raises(ConfigError, match="files that the run would replace"):
         run_experiment(quick(), tmp_path, progress=False)
     assert [path.name for path in tmp_path.iterdir()] == ["curves.png"]
 

@@ -113,7 +113,7 @@ def test_a_finished_comparison_is_read_again_and_another_one_refused(
     assert sparsify.run(tiny(), workdir, progress=False) == result
     config = tiny()
     config.binmask.initial = 0.2
-    with pytest.raises(ConfigError, match="holds another run .*binmask.initial was 0.1, is"):
+    with pytest.raises(ConfigError, match="holds another run .*binmask.initial was 0.1"):
         sparsify.run(config, workdir, progress=False)
 
 
@@ -189,7 +189,7 @@ def test_configs() -> None:
 @pytest.mark.parametrize(
     ("variant", "message"),
     [
-        ("mnist,lenet", "unknown variant 'lenet': did you mean 'lenet5'"),
+        ("mnist,lenet", "unknown variant 'lenet'"),
         ("digits,mlp,vgg19", "mlp and vgg19; choose one"),
         ("mnist,regression", "unknown variant 'regression'"),
     ],

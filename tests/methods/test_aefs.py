@@ -144,7 +144,7 @@ def test_finds_columns_that_belong_together_and_the_penalty_shrinks_the_others()
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"hidden": (6, 5)}, r"hidden=\(6, 5\); aefs has one hidden layer; give one width"),
+        ({"hidden": (6, 5)}, r"hidden=\(6, 5\); aefs has one hidden layer"),
         ({"hidden": ()}, "hidden is empty"),
         ({"penalty": -0.1}, "penalty=-0.1; choose a value from 0"),
         ({"activation": "relu"}, "activation='relu'"),

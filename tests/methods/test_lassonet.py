@@ -111,8 +111,8 @@ def test_minibatches() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(num_features=0), "num_features=0; choose a whole number, at least 1"),
-        (dict(until=-1), "until=-1; choose a whole number from 0, or None"),
+        (dict(num_features=0), "num_features=0; choose a whole number"),
+        (dict(until=-1), "until=-1; choose a whole number from 0"),
         (dict(until=5), "until=5 is above num_features=4"),
         (dict(hidden=()), "hidden is empty"),
         (dict(hidden=(0,)), "a width of hidden=0"),
