@@ -15,7 +15,7 @@ from engine_helpers import STATIC, counting_method, linear_method
 from sklearn.metrics import roc_auc_score
 
 import fsjax
-from fsjax.data import Dataset, Split
+from fsjax.data import Split
 from fsjax.errors import ConfigError
 
 NETWORK = fsjax.methods.neural_network(hidden=(4,), learning_rate=0.05, final_learning_rate=None)
@@ -116,13 +116,6 @@ def test_rows_are_trained_with_what_belongs_to_their_seed() -> None:
     assert swapped.feature_mask[:, 3].tolist() == [True, False]
     expected = jax.tree.map(lambda leaf: leaf[::-1], first.states.params)
     chex.assert_trees_all_equal(swapped.params, expected)
-
-
-def test_pixels_keep_their_order() -> None:
-    x, y = table()
-    dataset = Dataset("pixels", x, y.astype(np.int32), image_shape=(2, 3), image_order="F")
-    spec = fsjax.plan(NETWORK, dataset, num_features=2, split=split()).spec
-    assert (spec.image_shape, spec.image_order) == ((2, 3), "F")
 
 
 @pytest.mark.parametrize(

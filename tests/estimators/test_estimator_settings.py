@@ -57,13 +57,6 @@ def test_mistakes(given: dict[str, Any], message: str) -> None:
         IPCAE(2, **given).fit(X, Y)
 
 
-@pytest.mark.parametrize("shape", [5, "ab", (2.5, 2), (2, 3), (4,)])
-@pytest.mark.usefixtures("untrained")
-def test_shapes_of_images(shape: Any) -> None:
-    with pytest.raises(ConfigError, match="image_shape"):
-        STG(2, image_shape=shape).fit(X, Y)
-
-
 @pytest.mark.usefixtures("untrained")
 def test_tables_that_are_none() -> None:
     frame = pd.DataFrame(X, columns=list("abcd"))
@@ -153,10 +146,3 @@ def test_what_is_saved_where(tmp_path) -> None:
     assert (
         repr(fitted.result_) == "FitResult(fisher_score on table, classification, K=2, seeds=(0,))"
     )
-
-
-def test_targets_of_validation_rows_are_scaled_alike() -> None:
-    y = 500.0 + 100.0 * X[:, 1]
-    options = {"task": "regression", "hidden": (4,), "num_epochs": 2}
-    selector = RandomSelection(4, validation_data=(X, y), **options).fit(X, y)
-    np.testing.assert_allclose(selector.history_["valid/mse"][0, 0], 1.0, atol=1.0)

@@ -1,6 +1,6 @@
 """Training curves: which panels, what they show, and that no text is cut off.
 
-Covers ``fsjax.report.palette``, ``fsjax.report.wording``.
+Covers ``fsjax.report.curves``, ``fsjax.report.palette``, ``fsjax.report.wording``.
 """
 
 import numpy as np
