@@ -1,4 +1,7 @@
-"""BinMask and STG as feature selectors: equations, searches, and small real trainings."""
+"""BinMask and STG as feature selectors: equations, searches, and small real trainings.
+
+Covers ``fsjax.sparsity.binmask``.
+"""
 
 from __future__ import annotations
 
