@@ -104,12 +104,12 @@ package:
 version:
 	@echo $(VERSION)
 
-# Runs that are killed, damaged, started twice and put on failing disks (docs/robustness.md); with
+# Runs that are killed and damaged (docs/robustness.md); with
 # CHAOS="--only=kills and signals" and the like less.
 chaos: $(STAMP)
 	$(BIN)/python -m tools.chaos $(CHAOS)
 
-# Thousands of damaged files, lying files, bad calls and mistakes in configs (docs/robustness.md);
+# Thousands of damaged files (docs/robustness.md);
 # as FUZZ="--minutes=2 --seed=1" more or fewer of them.
 fuzz: $(STAMP)
 	$(BIN)/python -m tools.fuzz $(FUZZ)

@@ -7,7 +7,6 @@ import importlib.util
 import os
 import re
 import sys
-import textwrap
 from pathlib import Path
 from typing import Annotated, Any, get_origin
 
@@ -21,14 +20,14 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.typing import stringify_annotation
 
 from fsjax import arguments
+from fsjax.estimators import ESTIMATORS
+from fsjax.methods import METHODS
+from fsjax.registry import about_of
 from fsjax.version import __version__
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-from tools.api_examples import FILE, examples  # noqa: E402
-
-#: The examples of public names.
-EXAMPLES = examples()
+from tools.api_examples import shown_by  # noqa: E402
 
 project = "fsjax"
 release = __version__
@@ -187,17 +186,34 @@ def link_names(app: Sphinx, doctree: nodes.document) -> None:
             link += literal
 
 
+#: The examples of our methods and estimators, which differ in their names alone.
+METHOD = """
+   result = fsjax.fit(fsjax.methods.{name}({arguments}), data, num_features=2)
+   print(result.selected)"""
+ESTIMATOR = """
+   selector = fsjax.estimators.{name}(n_features_to_select=2)
+   selected = selector.fit_transform(data.X, data.y)"""
+
+
 def add_example(
     app: Sphinx, kind: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """Put the example of a name below its docstring, whose types are named as readers know them."""
-    app.env.note_dependency(str(FILE))
+    """Put an example, or a link to one, below a docstring, whose types are named as readers know
+    them."""
     if kind == "data" and type(obj).__doc__ == obj.__doc__:
         lines.clear()  # what a tuple or a dict is
     lines[:] = [_shortened(line) for line in lines]  # napoleon writes types of attributes
-    if example := EXAMPLES.get(name):
-        code = textwrap.indent(example.code, "   ").splitlines()
-        lines += ["", ".. rubric:: Example", "", ".. code-block:: python", "", *code, ""]
+    module, _, short = name.rpartition(".")
+    code = ""
+    if module == "fsjax.methods" and short in METHODS:
+        takes_number = about_of(METHODS[short].registration).num_features is not None
+        code = METHOD.format(name=short, arguments="num_features=2" * takes_number)
+    elif module == "fsjax.estimators" and obj in ESTIMATORS.values():
+        code = ESTIMATOR.format(name=short)
+    if code:
+        lines += ["", ".. rubric:: Example", "", ".. code-block:: python", *code.split("\n"), ""]
+    elif kind != "module" and (host := shown_by(name)) not in (None, name):
+        lines += ["", ".. rubric:: Example", "", f"As of ``{host}``.", ""]
 
 
 def find_public_name(

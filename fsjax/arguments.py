@@ -4,6 +4,16 @@ An annotation states the type of an argument, its range, and whether it shapes t
 Floats are traced unless they are marked :data:`STATIC`, so that changing a learning rate or a
 penalty does not recompile. Everything else is static, including users' schedules and optimisers,
 which are passed to Optax unchanged.
+
+Examples:
+  >>> from typing import Annotated
+  >>> from fsjax import arguments
+  >>> Level = Annotated[float, arguments.Within(above=0, below=1)]
+  >>> arguments.check(Level, level=0.5)  # a ConfigError outside
+  >>> print(arguments.known(0.5))  # True: a number, and not a tracer
+  >>> print(arguments.is_used(0.0))  # False: this term of a loss is left out
+  >>> schedule = optax.cosine_decay_schedule(1e-2, 100)  # an arguments.Schedule
+  >>> network = fsjax.methods.neural_network(optimizer=optax.adam(schedule))  # arguments.Optimizer
 """
 
 from __future__ import annotations

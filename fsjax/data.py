@@ -1,4 +1,20 @@
-"""Data for neural feature selection: load, check, split and scale a table. No JAX."""
+"""Data for neural feature selection: load, check, split and scale a table. No JAX.
+
+Examples:
+  >>> import pandas as pd
+  >>> import scipy.sparse
+  >>> X = fsjax.data.as_array([[0.0, 1.0], [0.0, 2.0]], "X")
+  >>> fsjax.data.check_row_order(X, y=[0, 1])  # only pandas objects have labels that could differ
+  >>> rows = fsjax.data.as_csr(scipy.sparse.coo_array(X))
+  >>> print(fsjax.data.is_constant(X.min(axis=0), X.max(axis=0), X.dtype))
+  [ True False]
+  >>> texts = fsjax.data.one_spelling(pd.Series(["yes", " yes", "no"])).texts
+  >>> numbers, names = fsjax.data.encode_target(texts.to_numpy(), "the target")
+  >>> print(numbers, names, fsjax.tasks.kind_of_target(numbers).classes)
+  [1 1 0] ('no', 'yes') True
+  >>> train, valid = fsjax.data.validation_split(len(data.y), 0.2, 0, data.y)
+  >>> split = fsjax.data.Split(train, valid, valid[:0])
+"""
 
 from fsjax.datasets.catalog import paper_scaling
 from fsjax.datasets.extraneous import add_columns

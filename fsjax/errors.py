@@ -1,6 +1,19 @@
 """Errors for the user, and checks of single values that raise them.
 
 A message says what is wrong, with the value; what is allowed; and what to do.
+
+Examples:
+  >>> from fsjax import errors
+  >>> print(errors.nearest("clasification", ["classification", "regression"]))
+  did you mean 'classification'?
+  >>> print(errors.name_some(["age", "weight"]), errors.is_number(True))
+  >>> print(errors.printable("\\x1b[31mred"), errors.check_whole("rows", 3.0))
+  >>> try:
+  ...     errors.check_choice("task", "clasification", ["classification"])
+  ... except fsjax.ConfigError as error:
+  ...     print(error)
+  >>> import warnings
+  >>> warnings.simplefilter("ignore", errors.UnreachedPhaseWarning)  # few epochs, for a test
 """
 
 import difflib
@@ -31,7 +44,14 @@ def printable(text: str) -> str:
 
 
 class FsjaxError(ValueError):
-    """Base class of the errors that fsjax raises about data and settings."""
+    """Base class of the errors that fsjax raises about data and settings.
+
+    Examples:
+      >>> try:
+      ...     fsjax.plan(method, data, num_features=7)  # of six columns
+      ... except fsjax.ConfigError as error:  # fsjax.DataError, fsjax.NonFiniteLossError
+      ...     print(error)
+    """
 
     def __str__(self) -> str:
         return printable(super().__str__())

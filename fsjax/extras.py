@@ -1,4 +1,10 @@
-"""Libraries that only some parts of fsjax need, and the extras that install them."""
+"""Libraries that only some parts of fsjax need, and the extras that install them.
+
+Examples:
+  >>> from fsjax import extras
+  >>> if extras.is_installed("matplotlib"):
+  ...     extras.require("matplotlib", "the picture")  # else the error names the extra that has it
+"""
 
 from __future__ import annotations
 

@@ -158,6 +158,10 @@ class Snapshot(NamedTuple):
         is kept anyway.
       value: scalar, the value of ``Method.keep``; ``inf`` until one was finite.
       epoch: scalar int32, the number of the epoch, from 1; 0 before the first.
+
+    Examples:
+      >>> result = fsjax.fit(method, data, num_features=2, num_epochs=2)
+      >>> print(result.states.best.epoch)  # of each seed
     """
 
     params: PyTree
@@ -273,6 +277,12 @@ class Search(NamedTuple):
       parameter: name of the float argument to search over; a larger value closes more gates.
       close: ``(state, threshold) -> state``: sets the gates below the threshold to 0, so that the
         network no longer sees their columns.
+
+    Examples:
+      >>> def close(state, gates):  # gates: bool (D,), of which the others are closed for good
+      ...     return state.replace(feature_mask=state.feature_mask & gates)
+      >>> # the penalty that decides how many gates are open
+      >>> search = fsjax.Search("strength", close)
     """
 
     parameter: str
@@ -295,6 +305,10 @@ class Phase(NamedTuple):
       recorded: name of a value of ``Method.monitor`` that is above 0 once it has begun; ``None``
         if it begins in the epoch ``epochs``.
       kept: whether the kept epoch has to reach it, and not only the run.
+
+    Examples:
+      >>> path = fsjax.Phase("the path begins", epochs=1001, without="dense weights rank columns")
+      >>> print(path.epochs)  # runs of fewer epochs are warned of
     """
 
     name: str

@@ -7,6 +7,11 @@
 adds ``fsjax.methods.METHODS["deep_lasso"]`` and the estimator ``DeepLasso``. The method can then be
 saved and loaded, the launchers accept it in ``--config.method.name``, and the contract test that
 every method must pass includes it.
+
+    >>> from fsjax import registry
+    >>> builder: registry.Builder = fsjax.methods.get_method("wast")
+    >>> facts: registry.Registration = builder.registration
+    >>> print(facts.num_epochs, facts.scaling, facts.takes_number, registry.is_as_built(method))
 """
 
 from __future__ import annotations
@@ -249,6 +254,29 @@ def register(
     Raises:
       ConfigError: if the name of the method or of the estimator is taken; for an argument that has
         no annotation, or a name that estimators reserve.
+
+    Examples:
+      >>> @fsjax.register(estimator="Linear", paper="an example", optimises="a linear loss")
+      ... def linear(*, learning_rate: fsjax.arguments.Positive = 0.1):
+      ...     '''A linear model; the score of a column is the sum of its absolute weights.'''
+      ...
+      ...     def init(key, spec, data):  # spec: a fsjax.Spec
+      ...         kernel = jax.random.normal(key, (spec.num_columns, spec.num_outputs))
+      ...         return fsjax.create_state(spec, {"kernel": 0.01 * kernel})
+      ...
+      ...     # state: a fsjax.TrainState; batch: a fsjax.Batch
+      ...     def loss(params, state, batch, key):
+      ...         return state.spec.loss_of(batch.x @ params["kernel"], batch.y, batch.weight), {}
+      ...
+      ...     return fsjax.Method(
+      ...         fsjax.About(tasks=fsjax.tasks.SUPERVISED),
+      ...         init=init,
+      ...         loss=loss,
+      ...         optimizer=optax.sgd(learning_rate),
+      ...         predict=lambda state, x: x @ state.params["kernel"],
+      ...         select=lambda state: fsjax.Selection(jnp.abs(state.params["kernel"]).sum(axis=1)),
+      ...     )
+      >>> fsjax.testing.check_method(linear(), tasks=("classification",))
     """
 
     def decorate(build: Callable[..., Method]) -> Builder:
@@ -382,6 +410,10 @@ def get_method(name: str) -> Builder:
 
     Raises:
       ConfigError: for an unknown name; the message names the nearest known one.
+
+    Examples:
+      >>> print(sorted(fsjax.methods.METHODS)[:3])
+      >>> method = fsjax.methods.get_method("wast")(hidden=(8,))
     """
     if ":" in name:
         return _imported(name)

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from fsjax.engine import FitResult, Plan, plan
+from fsjax.engine.loop import keeps_snapshot
 from fsjax.engine.rows import HostRows, Rows, as_batch
 from fsjax.method import Batch, Method, TrainState
 from fsjax.registry import is_as_built
@@ -63,6 +64,7 @@ def check_method(
     - the loss falls, and rows of weight 0 do not count;
     - seeds give the same result vmapped and one after another;
     - training adds no connections;
+    - ``select`` reads nothing that ``after_epoch`` writes only after an epoch has been kept;
     - scores are larger for informative columns, and are permuted when columns are permuted;
     - a method that selects during training uses the selected columns only;
     - an interrupted run resumes bit for bit, and a saved result can be loaded;
@@ -84,8 +86,10 @@ def check_method(
     for other in others:
         _plan(method, other, num_epochs)
     planned = _plan(method, task, num_epochs)
+    check_scores_in_time(planned, _first(planned)[0])
     check_permutation(planned)
     result = check_training(planned)
+    check_scores_in_time(planned, _seed(result, 0))
     check_padding(planned, result)
     check_selection(planned, result)
     check_resume(planned)
@@ -97,6 +101,36 @@ def check_method(
         check_groups(method, task, num_epochs)
     if method.search is not None:
         check_search(method, task)
+
+
+def check_scores_in_time(planned: Plan, state: TrainState) -> None:
+    """Checks that the scores of a kept epoch do not need what ``after_epoch`` writes afterwards.
+
+    What the validation of the next epoch uses too may be written then.
+    """
+    method, data = planned.method, _rows(planned)
+    leaves, tree = jax.tree.flatten(state.extra)
+    if method.loss is None or not leaves or not keeps_snapshot(method, planned.spec):
+        return
+    key = jax.random.key(1)
+
+    @jax.jit
+    def scores_and_outputs(extra: Any) -> tuple[jax.Array, jax.Array]:
+        changed = state.replace(extra=extra)
+        scores = method.select(method.finish(changed, data, key)).scores
+        return scores, method.predictor(changed, data.x)
+
+    before = scores_and_outputs(state.extra)
+    written = jax.jit(method.after_epoch)(state, data, key).extra
+    for place, (name, leaf) in enumerate(by_path(written).items()):
+        changed = [*leaves[:place], leaf, *leaves[place + 1 :]]
+        after = scores_and_outputs(jax.tree.unflatten(tree, changed))
+        same = [np.array_equal(a, b, equal_nan=True) for a, b in zip(before, after, strict=True)]
+        require_that(
+            same[0] or not same[1],
+            f"select reads extra {name}, which after_epoch writes only after validation, so the "
+            "kept epoch would have the value of the epoch before; compute it in finish",
+        )
 
 
 def check_padding(planned: Plan, result: FitResult) -> None:

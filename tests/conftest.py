@@ -38,12 +38,9 @@ UNMEASURED: Final = (
     "estimators/test_estimator_checks.py",
     "experiments",
     "methods/test_digits.py",
-    "test_campaign.py",
-    "test_docs.py",
-    "test_examples.py",
+    "test_documentation.py",
     "test_fuzz_tool.py",
     "test_old_files.py",
-    "test_readme.py",
 )
 
 
@@ -99,15 +96,29 @@ def key() -> jax.Array:
     return jax.random.key(7)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _forget_what_was_registered() -> Iterator[None]:
-    """Methods and tasks that a module of tests registers are unknown to the next one."""
+@contextlib.contextmanager
+def _forgotten() -> Iterator[None]:
+    """Forgets the methods and tasks that were registered meanwhile."""
     registries = METHODS, ESTIMATORS, BUILDERS, TABLE
     before = [dict(known) for known in registries]
     yield
     for known, own in zip(registries, before, strict=True):
         known.clear()
         known.update(own)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_registered_by_module() -> Iterator[None]:
+    """Methods and tasks that a module of tests registers are unknown to the next one."""
+    with _forgotten():
+        yield
+
+
+@pytest.fixture
+def forget_registered() -> Iterator[None]:
+    """Methods and tasks that a test registers are unknown to the next one."""
+    with _forgotten():
+        yield
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.architecture import ROOT, floors, parts, without_shortcuts
+from tools.architecture import PAGE, ROOT, floors, page, parts, without_shortcuts
 
 #: Most floors of the library: a folder stands one floor above the highest that it imports.
 MAX_FLOORS = 10
@@ -36,10 +36,11 @@ def test_arrows_that_follow_from_others_are_left_out() -> None:
     assert without_shortcuts(graph) == {"a": {"b"}, "b": {"c"}, "c": set()}
 
 
-def test_the_page_names_every_folder() -> None:
-    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+def test_the_page_has_the_graph_and_names_every_folder() -> None:
+    assert PAGE.read_text() == page(), "run python -m tools.architecture"
+    text = PAGE.read_text(encoding="utf-8")
     package = ROOT / "fsjax"
     folders = [path.parent.relative_to(package) for path in package.rglob("*/__init__.py")]
     assert folders
-    missing = [folder.as_posix() for folder in folders if f"`{folder.as_posix()}/`" not in page]
+    missing = [folder.as_posix() for folder in folders if f"`{folder.as_posix()}/`" not in text]
     assert not missing, f"ARCHITECTURE.md has no line for {missing}"

@@ -10,31 +10,9 @@ import pytest
 from experiments.launch.config import load_config
 from experiments.studies.selectors import publish
 from tools import documented_values
-from tools.documented_values import ROOT, Run, filled, value_of
+from tools.documented_values import ROOT, Run, filled
 
 README = (ROOT / "README.md").read_text()
-RESULTS = ROOT / "docs" / "results.md"
-
-
-def test_a_number_of_a_phrase_is_replaced() -> None:
-    rank = value_of("selectors; ICAP; mean rank")
-    phrase = f"were ICAP {rank}, extra"
-    assert README.count(phrase) == 1
-    stale = README.replace(phrase, "were ICAP 7.5, extra")
-    assert filled(ROOT / "README.md", stale) == README
-
-
-def test_figures_of_a_table_are_replaced_also_in_configs() -> None:
-    config = ROOT / "configs" / "set.py"
-    for path in (RESULTS, config):
-        text = path.read_text()
-        (line,) = [
-            line
-            for line in text.splitlines()
-            if line.startswith("| madelon | ") and (path == config or "| SET |" in line)
-        ]
-        stale = text.replace(line, line.replace("59.42", "62.04"))
-        assert stale != text and filled(path, stale) == text
 
 
 @pytest.mark.parametrize(
@@ -48,20 +26,6 @@ def test_figures_of_a_table_are_replaced_also_in_configs() -> None:
 def test_text_without_a_source_is_an_error(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         filled(ROOT / "README.md", text)
-
-
-@pytest.mark.parametrize("place", ["selectors; nobody; mean rank", "selectors; ICAP; no column"])
-def test_an_unknown_cell_is_an_error(place: str) -> None:
-    with pytest.raises(ValueError, match="has no number in row"):
-        value_of(place)
-
-
-def test_parts_of_a_cell_are_chosen_and_printed_as_asked() -> None:
-    cell = "selectors; IPCAE; minus extra trees (p)"
-    difference, p_value = value_of(f"{cell}; 0"), value_of(f"{cell}; 1")
-    assert difference.startswith("-") and not p_value.startswith("-")
-    assert value_of(f"{cell}; 0; abs") == difference.lstrip("-")
-    assert value_of(f"{cell}; 1; .1f") == f"{float(p_value):.1f}"
 
 
 def test_a_setting_is_measured_in_one_file_only() -> None:

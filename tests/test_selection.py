@@ -28,8 +28,7 @@ def test_exactly_k_distinct_in_order_of_importance(data: st.DataObject) -> None:
     # An independent ordering by (ruled out, not picked, lower score, index).
     filled = np.where(np.isnan(scores), -np.inf, scores)
     expected = sorted(
-        range(d),
-        key=lambda i: (not mask[i], mask[i] and i not in picks, -filled[i], i),
+        range(d), key=lambda i: (not mask[i], mask[i] and i not in picks, -filled[i], i)
     )[:k]
     assert chosen.tolist() == expected
 

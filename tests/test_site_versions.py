@@ -43,9 +43,3 @@ def test_a_version_replaces_its_earlier_pages_only(site: Path, tmp_path: Path) -
     assert (pages / "dev" / "index.html").read_text() == "new"
     assert not (pages / "dev" / "removed.html").exists()
     assert (pages / "1.0.0" / "removed.html").read_text() == "old"
-
-
-@pytest.mark.parametrize("version", ["latest", "../1.0.0", "1.0"])
-def test_other_names_of_versions_are_refused(site: Path, tmp_path: Path, version: str) -> None:
-    with pytest.raises(SystemExit, match="give a release"):
-        publish(site, tmp_path / "pages", version, ADDRESS)

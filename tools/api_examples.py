@@ -1,61 +1,43 @@
-"""The examples of the API pages, one for each public name, from ``docs/api/examples.toml``."""
+"""The examples of public names: the doctests in their docstrings and in those of their modules."""
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
-from typing import NamedTuple
+import doctest
+import inspect
+import re
+import sys
+from functools import cache
 
-from fsjax.estimators import ESTIMATORS
-from fsjax.methods import METHODS
-from fsjax.registry import about_of
+from tools.public_api import ROOT, documented, lookup
 
-FILE = Path(__file__).parents[1] / "docs" / "api" / "examples.toml"
-
-
-class Example(NamedTuple):
-    """An example.
-
-    Attributes:
-      code: Python, to be run after the preamble.
-      names: the public names that share it.
-      runs: whether the tests run it: not if it changes the process, or trains a method of the
-        library, which other tests do.
-    """
-
-    code: str
-    names: tuple[str, ...]
-    runs: bool
+#: Code blocks of a page, cells of a tutorial included.
+BLOCK = re.compile(r"^```(?:python|\{code-cell\})\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
 
 def preamble() -> str:
-    """Imports and small data that every example assumes."""
-    return str(_table()["preamble"]).lstrip()
+    """Imports and small data that the examples assume, as the index of the API pages shows them."""
+    return BLOCK.findall((ROOT / "docs" / "api" / "index.md").read_text(encoding="utf-8"))[0]
 
 
-def examples() -> dict[str, Example]:
-    """The example of each public name."""
-    table = _table()
-    found: dict[str, Example] = {}
-    for entry in table["examples"]:
-        for name in entry["names"]:
-            code = entry["code"].replace("{short}", name.split(".")[-1])
-            # Names whose examples differ by the name alone do not share one.
-            names = (name,) if "{short}" in entry["code"] else tuple(entry["names"])
-            found[name] = Example(code.strip(), names, entry.get("run", True))
-    for build in METHODS.values():
-        method = build.registration
-        takes_number = about_of(method).num_features is not None
-        code = table["methods"].replace("{short}", method.name)
-        code = code.replace("{arguments}", "num_features=2" if takes_number else "")
-        name = f"fsjax.methods.{method.name}"
-        found[name] = Example(code.strip(), (name,), False)
-    for estimator in ESTIMATORS.values():
-        name = f"fsjax.estimators.{estimator.__name__}"
-        code = table["estimators"].replace("{short}", estimator.__name__)
-        found[name] = Example(code.strip(), (name,), False)
+@cache
+def examples() -> dict[str, doctest.DocTest]:
+    """The examples by the name whose docstring has them."""
+    names = set(documented())
+    sources = {name: lookup(name) for name in names}
+    modules = {name.rpartition(".")[0] for name in names}
+    sources |= {name: sys.modules[name] for name in modules if name in sys.modules}
+    found = {}
+    for name, source in sorted(sources.items()):
+        text = getattr(source, "__doc__", None) or ""
+        if ">>> " in text:
+            parser = doctest.DocTestParser()
+            found[name] = parser.get_doctest(inspect.cleandoc(text), {}, name, None, None)
     return found
 
 
-def _table() -> dict:
-    return tomllib.loads(FILE.read_text(encoding="utf-8"))
+def shown_by(name: str) -> str | None:
+    """The name whose examples show a public name: itself, or one that uses it."""
+    if name in examples():
+        return name
+    use = re.compile(rf"(?<!\w){re.escape('.'.join(name.split('.')[-2:]))}\b")
+    return next((host for host, test in examples().items() if use.search(test.docstring)), None)

@@ -22,14 +22,7 @@ def stretched(seconds: float) -> float:
 def parse_options(
     tool: str, description: str, kinds: Iterable[str], minutes: float
 ) -> argparse.Namespace:
-    """Parses the command line of a tool.
-
-    Args:
-      tool: the name of its module.
-      description: its docstring, whose first line is shown by ``--help``.
-      kinds: names of the kinds of tries.
-      minutes: the default of ``--minutes``.
-    """
+    """Parses the command line of a module, whose docstring describes it."""
     first_line = description.split("\n")[0]
     parser = argparse.ArgumentParser(prog=f"python -m {tool}", description=first_line)
     parser.add_argument("--seed", type=int, default=0, help="seed of the tries")
@@ -56,47 +49,28 @@ def campaign(
       forbidden: outcomes that must not occur; each one is printed.
 
     Returns:
-      The exit status: 1 after a forbidden outcome, else 130 after Ctrl-C, else 0.
+      The exit status: 1 after a forbidden outcome, else 0.
     """
     counts: dict[str, Counter[str]] = {}
-    started, stopped = time.monotonic(), False
-    end = started + 60 * options.minutes
+    started, short = time.monotonic(), list[str]()
     chosen = [kind for kind in kinds if options.only in (None, kind)]
     try:
         for kind in chosen:
             tries, usual = kinds[kind]
             counts[kind] = Counter()
             numbers = range(options.first, options.first + (options.tries or usual))
-            outcomes_of_kind = tries(_until(end, numbers), options.seed)
-            _count(counts[kind], kind, outcomes_of_kind, options, forbidden)
-            seconds = time.monotonic() - started
-            print(f"{kind}: {counts[kind]['tries']} tries, {seconds:.0f} s so far", flush=True)
+            for number, (outcome, message) in tries(numbers, options.seed):
+                counts[kind].update((outcome, "tries"))
+                if options.show or outcome in forbidden:
+                    print(f"{kind} {number}: {outcome}: {' '.join(message.split())[-700:]}")
+                if time.monotonic() > started + 60 * options.minutes:
+                    short.append(kind)
+                    break
+            print(f"{kind}: {counts[kind]['tries']} tries", flush=True)
     except KeyboardInterrupt:
-        stopped = True
+        short = chosen[len(counts) - 1 :]
     table = pd.DataFrame(counts).T.reindex(columns=["tries", *outcomes]).fillna(0).astype(int)
     print(f"\n{table.to_string()}\n{time.monotonic() - started:.0f} s, seed {options.seed}")
-    expected = {kind: options.tries or kinds[kind][1] for kind in chosen}
-    if short := [kind for kind in chosen if counts.get(kind, Counter())["tries"] < expected[kind]]:
-        why = "stopped" if stopped else "the time was up (--minutes)"
-        print(f"{why} before all tries of: {', '.join(short)}")
-    return 1 if table[list(forbidden)].to_numpy().any() else 130 * stopped
-
-
-def _until(end: float, numbers: Iterable[int]) -> Iterator[int]:
-    for number in numbers:
-        if time.monotonic() > end:
-            return
-        yield number
-
-
-def _count(
-    counts: Counter[str],
-    kind: str,
-    outcomes: Iterator[tuple[int, tuple[str, str]]],
-    options: argparse.Namespace,
-    forbidden: Sequence[str],
-) -> None:
-    for number, (outcome, message) in outcomes:
-        counts.update((outcome, "tries"))
-        if options.show or outcome in forbidden:
-            print(f"{kind} {number}: {outcome}: {' '.join(message.split())[-700:]}", flush=True)
+    if short:
+        print(f"stopped before all tries of: {', '.join(short)}")
+    return int(table[list(forbidden)].to_numpy().any())

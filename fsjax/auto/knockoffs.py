@@ -144,6 +144,13 @@ def false_discoveries(
         take any, options that are set here, and as :func:`fsjax.fit`.
       DataError: for data or weights that cannot be used, or scores of the wrong shape.
       NonFiniteLossError: as :func:`fsjax.fit`.
+
+    Examples:
+      >>> def correlation(X, y):
+      ...     return abs(np.corrcoef(X.T, y)[-1, :-1])
+      >>> discoveries = fsjax.false_discoveries(correlation, data.X, data.y, num_draws=5)
+      >>> print(discoveries.rates)  # of a knockoffs.FalseDiscoveries: of each column
+      >>> print(discoveries.select(0.2))  # at most 20 % false ones, on average
     """
     num_draws, num_seeds = check_whole("num_draws", num_draws), check_whole("num_seeds", num_seeds)
     seed = check_whole("seed", seed, least=0)

@@ -117,6 +117,13 @@ def select(
       DataError: for data that cannot be used.
       ConfigError: for settings that cannot be used.
       KeyboardInterrupt: if it came before there was any result.
+
+    Examples:
+      >>> # auto.Selection
+      >>> selection = fsjax.select(data.X, data.y, methods=("univariate",), budget="20s")
+      >>> print(selection.columns)
+      >>> print(selection.table.head())
+      >>> selection.save("answer")  # report.html and tables
     """
     origin = origin or Origin()
     clock = Clock(seconds(budget), progress, origin.elapsed)

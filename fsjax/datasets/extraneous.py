@@ -32,6 +32,10 @@ def add_columns(dataset: Dataset, kind: str, share: float = 0.5, seed: int = 0) 
     Raises:
         ConfigError: for an unknown kind or a share outside (0, 1).
         DataError: for a table that is sparse or on disk.
+
+    Examples:
+      >>> wider = fsjax.data.add_columns(data, "random", share=0.5, seed=0)
+      >>> print(data.num_features, wider.num_features)
     """
     check_choice("kind", kind, EXTRA)
     if not 0 < share < 1:

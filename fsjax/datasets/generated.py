@@ -47,6 +47,11 @@ def madelon_like(
     Returns:
         A data set with float32 ``X``, shuffled rows and columns; ``informative`` has both the
         informative and the redundant columns.
+
+    Examples:
+      >>> print(fsjax.data.madelon_like(num_samples=200, num_features=50).informative)
+      >>> print(fsjax.data.ehr_like(num_samples=500, num_features=60).informative)
+      >>> print(fsjax.data.ring_xor_sum(200, 10, "xor").informative)
     """
     if num_informative < 1 or num_redundant < 0 or num_classes < 2:
         raise ConfigError(

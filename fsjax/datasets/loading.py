@@ -65,6 +65,13 @@ def load(
     Raises:
         DataError: if the name is unknown, or the data is missing, damaged or not usable.
         ConfigError: for an option that the data set does not have.
+
+    Examples:
+      >>> print(fsjax.data.available())  # the names that load knows
+      >>> digits = fsjax.data.load("digits")  # a data.Dataset
+      >>> print(digits.X.shape, digits.num_classes)
+      >>> table = fsjax.data.as_dataset(np.eye(20), np.arange(20.0), task="regression")
+      >>> table = fsjax.data.check_task(table, "regression")
     """
     name, target = str(name), None if target == "" else target
     suffix = Path(name).suffix.lower()

@@ -63,6 +63,11 @@ def make_split(
     Raises:
         ConfigError: for an unknown protocol or task, or fractions that do not fit.
         DataError: if the data set has too few rows, or lacks an official split.
+
+    Examples:
+      >>> print(list(fsjax.data.PROTOCOLS))
+      >>> split = fsjax.data.make_split(data, "stratified", seed=0)  # a data.Split
+      >>> print(len(split.train), len(split.valid), len(split.test))
     """
     check_choice("split protocol", protocol, PROTOCOLS)
     task = name_of(task)

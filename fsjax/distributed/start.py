@@ -81,6 +81,10 @@ def initialize_distributed(
     Raises:
       ConfigError: for invalid arguments or ones that cannot be detected, if JAX has already
         initialised its devices, and if process 0 cannot listen at its port.
+
+    Examples:
+      >>> # on each process
+      >>> fsjax.initialize_distributed("node1:9123", 2, 0)  # doctest: +SKIP
     """
     if jax.distributed.is_initialized():
         raise ConfigError("initialize_distributed() has already been called; call it once")

@@ -41,6 +41,11 @@ def use_compilation_cache(folder: str | Path | None = None, *, on: bool = True) 
 
     Raises:
       ConfigError: for a folder that cannot be written to.
+
+    Examples:
+      >>> fsjax.use_compilation_cache()  # doctest: +SKIP
+      >>> # compiled programs are kept for the next process
+      >>> fsjax.use_compilation_cache(on=False)  # doctest: +SKIP
     """
     global _decided
     _decided = True
@@ -141,6 +146,10 @@ def use_cpu_devices(num_devices: int | None = None) -> int:
 
     Raises:
       ConfigError: if JAX has already initialised another number of devices.
+
+    Examples:
+      >>> # before any JAX array: each core is a device for some of the seeds
+      >>> fsjax.use_cpu_devices()  # doctest: +SKIP
     """
     count = num_devices or joblib.cpu_count()
     try:

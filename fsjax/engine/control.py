@@ -28,6 +28,11 @@ class Progress(NamedTuple):
       metrics: the values of this epoch by ``split/metric`` name, ``(S,)`` each; NaN for seeds
         that were done before.
       seconds: seconds since training began.
+
+    Examples:
+      >>> def show(progress):
+      ...     print(progress.epoch, "of", progress.num_epochs, progress.metrics)
+      >>> fsjax.fit(method, data, num_features=2, num_epochs=2, callback=show)
     """
 
     method: str
@@ -152,6 +157,12 @@ def log_to(target: Any, prefix: str = "") -> Callback:
 
     Raises:
       ConfigError: for an object without such a method.
+
+    Examples:
+      >>> class Writer:  # or a SummaryWriter of TensorBoard
+      ...     def add_scalar(self, name, value, step):
+      ...         print(step, name, value)
+      >>> fsjax.fit(method, data, num_features=2, num_epochs=2, callback=fsjax.log_to(Writer()))
     """
     scalar = getattr(target, "add_scalar", None)
     log = getattr(target, "log_metrics", None) or getattr(target, "log", None)

@@ -45,6 +45,11 @@ def export(
 
     Raises:
       ConfigError: for methods that do not predict, for an unknown seed, and without flatbuffers.
+
+    Examples:
+      >>> network = fsjax.methods.neural_network(hidden=(8,))
+      >>> result = fsjax.fit(network, data, num_features=2, num_epochs=1)
+      >>> fsjax.export(result, "network.bin")
     """
     require("flatbuffers", "fsjax.export")
     if result.method.predict is None:

@@ -132,6 +132,11 @@ def plan(
     Raises:
       DataError: for data that cannot be used.
       ConfigError: for invalid settings.
+
+    Examples:
+      >>> # a fsjax.Plan: checks, trains nothing
+      >>> plan = fsjax.plan(method, data, num_features=2, num_epochs=2)
+      >>> result = plan.fit()
     """
     return check_run(method, data, *grouped(locals()))
 
@@ -153,6 +158,13 @@ def fit(method: Method, data: Data, **options: Any) -> FitResult:
       DataError: for data that cannot be used.
       ConfigError: for invalid settings.
       NonFiniteLossError: if the training loss becomes NaN or infinite.
+
+    Examples:
+      >>> # a fsjax.FitResult
+      >>> result = fsjax.fit(method, data, seeds=range(3), num_features=2, num_epochs=2)
+      >>> print(result.selected)  # (3, 2): two columns per seed, the most important first
+      >>> print(result.selection_frequency)  # (6,)
+      >>> print(result.to_frame().head())
     """
     return plan(method, data, **options).fit()[0]
 
@@ -176,6 +188,10 @@ def fit_sizes(
 
     Raises:
       ConfigError, DataError, NonFiniteLossError: as :func:`fit`.
+
+    Examples:
+      >>> results = fsjax.fit_sizes(method, data, (2, 4), num_epochs=2)
+      >>> print(results[2].selected, results[4].selected)
     """
     if "num_features" in options:
         raise ConfigError(

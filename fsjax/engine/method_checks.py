@@ -22,7 +22,7 @@ import numpy as np
 import optax
 from jax import Array
 
-from fsjax.engine.loop import end_epoch, end_steps, init_state, keeps_snapshot, train_step
+from fsjax.engine.loop import end_epoch, end_steps, init_state, train_step
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.rows import DeviceRows, as_batch, has_own_rows
 from fsjax.engine.user_function_checks import check_custom
@@ -32,7 +32,6 @@ from fsjax.method import (
     BEST_BY,
     Batch,
     Method,
-    PyTree,
     Selection,
     Spec,
     TrainingRows,
@@ -87,9 +86,8 @@ def check_functions(method: Method, spec: Spec, prepared: Prepared, on_disk: boo
 
     Raises:
       ConfigError: if a function returns other types or shapes than :mod:`fsjax.method` defines; if
-        it branches in Python on a traced value; if ``select`` reads what only ``after_epoch``
-        writes, so that the kept epoch would have the scores of the epoch before; or if the
-        method's loss does not use that of a registered task.
+        it branches in Python on a traced value; or if its loss does not use that of a registered
+        task.
     """
     first_axis = 1 if has_own_rows(prepared.arrays) else 0
     rows: DeviceRows = jax.tree.map(
@@ -118,62 +116,34 @@ def _check_traced(
     on_disk: bool,
 ) -> None:
     structure, hyper = structure_of(method)
-    data = tree.unflatten(jax.ShapeDtypeStruct(*leaf) for leaf in shapes)
-    key = jax.eval_shape(lambda: jax.random.key(0, impl="threefry2x32"))
-    scalar = jax.ShapeDtypeStruct((), jnp.float32)
+    size, scalar = spec.batch_size, jnp.zeros(())
 
-    def first(values: dict[str, Array], data: TrainingRows, usable: Array) -> TrainState:
+    def run(values: dict[str, Array], data: TrainingRows, usable: Array) -> None:
         with _in_terms_of(method.name, "the builder"):
-            bound = structure.bind(values)
-        state = init_state(_watched(bound, spec), spec, jnp.uint32(0), data, usable)
-        return state.replace(hyper=values)
-
-    usable = jax.ShapeDtypeStruct((spec.num_units,), bool)
-    state = jax.eval_shape(first, dict.fromkeys(hyper, scalar), data, usable)
-
-    def trace(function: Callable[..., Any], *args: PyTree) -> Any:
-        def of_arrays(state: TrainState, *args: PyTree) -> Any:
-            return function(_watched(structure.bind(state.hyper), spec), state, *args)
-
-        return jax.eval_shape(of_arrays, state, *args)
-
-    # In one trace, because each trace builds the method again.
-    def selected_and_predicted(
-        method: Method, state: TrainState, data: TrainingRows, key: Array, x: Array
-    ) -> None:
-        method.select(method.finish(state, data, key))
-        if method.predict is not None:
-            method.predictor(state, x)
-
-    x = jax.ShapeDtypeStruct((2, spec.num_columns), jnp.float32)
-    trace(selected_and_predicted, data, key, x)
-    batch = _batch(spec, data)
-    check_custom(_watched(method, spec), state, batch)
-    if method.loss is None:
-        return
-    _check_scores_in_time(method, state, data)
-    # Tracing a step takes a tenth of a first fit. It is skipped for the library's own methods,
-    # which have tests, unless a table is on disk, where a method might read all rows at once.
-    if structure.in_library and not on_disk:
-        return
-    after = trace(lambda method, s, b, k: train_step(method, s, b, k)[0], batch, key)
-    _check_same_types(method.name, "a step", state, after)
-    names = ("train/loss", *(f"valid/{name}" for name in ("loss", "accuracy", "auc") if validated))
-    metrics = dict.fromkeys(names, scalar)
-    trace(lambda method, s: end_steps(method, s, {"loss": jnp.zeros(1)}))
-    trace(lambda method, s, d, m, k: end_epoch(method, s, d, m, s.masks, k), data, metrics, key)
-
-
-def _batch(spec: Spec, data: TrainingRows) -> Batch[Array]:
-    """The shapes of the batch of one step."""
-    size = spec.batch_size
-
-    def of_step() -> Batch[Array]:
-        x = jnp.zeros((size, spec.num_columns), jnp.float32)
+            bound = _watched(structure.bind(values), spec)
+        new_key = functools.partial(jax.random.key, 0, impl="threefry2x32")
+        state = init_state(bound, spec, jnp.uint32(0), data, usable).replace(hyper=values)
+        bound.select(bound.finish(state, data, new_key()))
+        if bound.predict is not None:
+            bound.predictor(state, jnp.zeros((2, spec.num_columns)))
         y = jnp.zeros((size, *data.y.shape[1:]), data.y.dtype)
-        return Batch(x, y, jnp.zeros((size,), jnp.float32))
+        batch = Batch(jnp.zeros((size, spec.num_columns)), y, jnp.zeros(size))
+        check_custom(bound, state, batch, new_key)
+        # Tracing a step takes a tenth of a first fit. It is skipped for the library's own methods,
+        # which have tests, unless a table is on disk, where a method might read all rows at once.
+        if bound.loss is None or (structure.in_library and not on_disk):
+            return
+        after, _ = train_step(bound, state, batch, new_key())
+        _check_same_types(bound.name, "a step", state, after)
+        end_steps(bound, state, {"loss": jnp.zeros(1)})
+        names = (f"valid/{name}" for name in ("loss", "accuracy", "auc") if validated)
+        metrics = dict.fromkeys(("train/loss", *names), scalar)
+        end_epoch(bound, state, data, metrics, state.masks, new_key())
 
-    return jax.eval_shape(of_step)
+    data = tree.unflatten(jax.ShapeDtypeStruct(*leaf) for leaf in shapes)
+    usable = jax.ShapeDtypeStruct((spec.num_units,), bool)
+    # One trace, because each trace builds the method again.
+    jax.eval_shape(run, dict.fromkeys(hyper, scalar), data, usable)
 
 
 @contextmanager
@@ -334,55 +304,3 @@ _CHECKS: dict[str, Callable[..., None]] = {
     "predict": _check_outputs,
     "keep": _check_value,
 }
-
-
-def _check_scores_in_time(method: Method, state: TrainState, data: TrainingRows) -> None:
-    """Raises ConfigError if ``select`` reads what only ``after_epoch`` writes."""
-    changes = method.after_epoch is not Method._field_defaults["after_epoch"]
-    if not keeps_snapshot(method, state.spec) or not changes or not jax.tree.leaves(state.extra):
-        return
-
-    # The other fields are constants, because only reads and writes of ``extra`` matter here.
-    constant = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), state.replace(extra=()))
-    args = (state.extra, data, jax.random.key(0, impl="threefry2x32"))
-    names = [jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(state.extra)]
-
-    def traced(function: Callable[[TrainState, TrainingRows, Array], Any]) -> Any:
-        def of_extra(extra: PyTree, *more: PyTree) -> Any:
-            return function(constant.replace(extra=extra), *more)
-
-        return jax.make_jaxpr(of_extra)(*args).jaxpr
-
-    def predicted(state: TrainState, data: TrainingRows, key: Array) -> Array:
-        del data, key
-        return method.predictor(state, jnp.zeros((1, state.spec.num_columns)))
-
-    # after_epoch takes longest to trace: it comes last, and only if select reads something.
-    read = _read(traced(lambda s, d, k: method.select(method.finish(s, d, k))), names)
-    if read:
-        read -= _read(traced(predicted), names)
-    if not read:
-        return
-    written = _written(traced(lambda s, d, k: method.after_epoch(s, d, k).extra), names)
-    late_names = sorted(written & read)
-    if late_names:
-        raise ConfigError(
-            f"{method.name}: select reads extra{late_names[0]}, which after_epoch writes only "
-            "after validation, so the kept epoch would have the value of the epoch before; compute "
-            "it in finish, or keep the last epoch with best_by='last'"
-        )
-
-
-def _read(jaxpr: Any, names: list[str]) -> set[str]:
-    """The names of the leaves that a function reads."""
-    used = {id(var) for equation in jaxpr.eqns for var in equation.invars}
-    used |= {id(var) for var in jaxpr.outvars}
-    return {name for name, var in zip(names, jaxpr.invars, strict=False) if id(var) in used}
-
-
-def _written(jaxpr: Any, names: list[str]) -> set[str]:
-    """The names of the leaves that a function, which returns all of them, changes."""
-    if len(jaxpr.outvars) != len(names):
-        return set(names)
-    pairs = zip(names, jaxpr.invars, jaxpr.outvars, strict=False)
-    return {name for name, before, after in pairs if before is not after}

@@ -63,6 +63,10 @@ def fit_subsamples(
       ConfigError: for an option that this function sets, for too few rows, and as
         :func:`fsjax.fit`.
       DataError, NonFiniteLossError: as :func:`fsjax.fit`.
+
+    Examples:
+      >>> halves = fsjax.fit_subsamples(method, data, num_pairs=2, num_features=2, num_epochs=2)
+      >>> print(fsjax.evaluation.stability_metrics(halves))
     """
     for name in ("seeds", "split", "split_per_seed"):
         if name in options:

@@ -107,6 +107,12 @@ def sweep(method: Method, data: Data, grid: Mapping[str, Sequence[Any]], **optio
       ConfigError: for an unknown name, no values, or values out of range, before anything is
         trained.
       DataError, NonFiniteLossError: as :func:`fsjax.fit`.
+
+    Examples:
+      >>> sweep = fsjax.sweep(
+      ...     method, data, {"sensitivity_weight": [0.1, 0.9]}, num_features=2, num_epochs=2
+      ... )
+      >>> print(sweep.table())  # of a fsjax.Sweep: a row for each setting and seed
     """
     return plan_sweep(method, data, grid, **options).fit()
 

@@ -58,6 +58,10 @@ class AutoSelector(SelectorMixin, BaseEstimator):
       feature_importances_: ``(D,)`` scores as shares: at least 0, with a sum of 1; NaN becomes 0.
       selection_: the :class:`fsjax.auto.Selection`.
       n_features_in_, feature_names_in_: the columns of ``fit``.
+
+    Examples:
+      >>> selector = fsjax.estimators.AutoSelector(budget="20s", methods=("univariate",))
+      >>> print(selector.fit(data.X, data.y).get_support())
     """
 
     def __init__(

@@ -26,6 +26,13 @@ def load(path: str | Path, max_bytes: int | None = None) -> Selector:
 
     Raises:
       DataError: with the reason, for a file that cannot be read or is not a valid estimator.
+
+    Examples:
+      >>> print(sorted(fsjax.estimators.ESTIMATORS)[:3])
+      >>> # an estimators.Selector
+      >>> selector = fsjax.estimators.WAST(2, hidden=(8,), num_epochs=2).fit(data.X)
+      >>> selector.save("selector.npz")
+      >>> print(fsjax.estimators.load("selector.npz").get_support())
     """
     header, arrays = npz.read(path, max_bytes)
     if header.get("kind") != KIND:

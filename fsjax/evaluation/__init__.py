@@ -1,4 +1,9 @@
-"""Evaluation protocols for selections and trained networks, and metrics of stability and cost."""
+"""Evaluation protocols for selections and trained networks, and metrics of stability and cost.
+
+Examples:
+  >>> y, rates = np.array([0, 1, 4]), np.array([0.5, 1.0, 3.5])
+  >>> print(fsjax.evaluation.d2_poisson(y, rates))
+"""
 
 from fsjax.evaluation.cox import CoxRegression
 from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, embedded_metrics, evaluate

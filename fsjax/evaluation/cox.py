@@ -42,6 +42,14 @@ class CoxRegression(BaseEstimator):
       mean_: ``(D,)``, the means of the columns; a row at the mean has the risk 0.
       n_iter_: number of steps.
       n_features_in_, feature_names_in_: the columns of ``fit``.
+
+    Examples:
+      >>> rng = np.random.default_rng(0)
+      >>> X = rng.normal(size=(80, 3))
+      >>> # time, event
+      >>> survival = np.column_stack([rng.exponential(np.exp(-X[:, 0])), np.ones(80)])
+      >>> model = fsjax.evaluation.CoxRegression().fit(X, survival)
+      >>> print(fsjax.evaluation.concordance_index(*survival.T, model.predict(X)))
     """
 
     def __init__(

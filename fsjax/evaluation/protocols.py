@@ -64,6 +64,12 @@ def evaluate(
         disk where a protocol does not support them.
       DataError: if ``svm`` or ``retrain`` needs classes that the data set does not have, or if
         the data set is not that of the fit: another name or number of columns, or too few rows.
+
+    Examples:
+      >>> print(fsjax.evaluation.PROTOCOLS)
+      >>> fsjax.evaluation.check_protocols(("svm",), (2, 4), num_columns=6)
+      >>> result = fsjax.fit(method, data, num_features=2, num_epochs=2)
+      >>> print(fsjax.evaluation.evaluate(result, data, ("svm",), (2, 4)))
     """
     _check_same_data(result, dataset)
     check_protocols(
@@ -248,5 +254,9 @@ def embedded_metrics(task: str, outputs: np.ndarray, y: np.ndarray) -> dict[str,
       (IP-CAE, Table 1), with ``mse``; or ``mse`` and ``r2``; or ``label_accuracy`` and
       ``subset_accuracy`` in percent and ``auc``; or ``poisson_deviance`` and ``d2``; or
       ``concordance_index`` in [0, 1].
+
+    Examples:
+      >>> outputs = np.array([[2.0, 0.0], [0.0, 1.0], [0.5, 0.0]])
+      >>> print(fsjax.evaluation.embedded_metrics("classification", outputs, np.array([0, 1, 1])))
     """
     return TABLE[task].test_metrics(outputs, y)

@@ -84,6 +84,14 @@ def retrain_metrics(
 
     Raises:
       ConfigError: for an unknown option or a value outside its range.
+
+    Examples:
+      >>> split = fsjax.data.make_split(data, "stratified", seed=0)
+      >>> print(fsjax.evaluation.svm_accuracy(data, split, np.array([0, 1])))
+      >>> options, selected = {"num_epochs": 2, "hidden": (8,)}, np.array([[0, 1]])
+      >>> print(fsjax.evaluation.retrain_metrics(data, [split], selected, (0,), options=options))
+      >>> # None: all rows
+      >>> print(fsjax.evaluation.sampled_rows(data, split, fsjax.evaluation.SAMPLE_ROWS))
     """
     method, training = neural_network_of(options)
     if TABLE[name_of(task)].coupled and "batch_size" not in options:

@@ -97,6 +97,13 @@ def nogueira_stability(chosen: np.ndarray, level: float = LEVEL) -> Stability:
 
     Raises:
       ConfigError: for anything but booleans of two dimensions, or fewer than two selections.
+
+    Examples:
+      >>> selections = np.array([[0, 1], [0, 2], [0, 1]])  # of three seeds
+      >>> chosen = fsjax.evaluation.selection_mask(selections, 6)  # bool (3, 6)
+      >>> print(fsjax.evaluation.selection_frequency(selections, 6))
+      >>> stability = fsjax.evaluation.nogueira_stability(chosen)  # an evaluation.Stability
+      >>> print(stability.value, stability.lower, stability.upper)
     """
     chosen = np.asarray(chosen)
     if chosen.ndim != 2 or chosen.dtype != bool or not chosen.shape[1]:
@@ -149,6 +156,10 @@ def complementary_pairs(
 
     Raises:
       ConfigError: for numbers out of range, or labels of another length.
+
+    Examples:
+      >>> for first, second in fsjax.evaluation.complementary_pairs(10, num_pairs=2, seed=0):
+      ...     print(first, second)
     """
     num_rows = check_whole("num_rows", num_rows, least=2)
     num_pairs = check_whole("num_pairs", num_pairs)
@@ -199,6 +210,11 @@ def consensus(selected: np.ndarray, scores: np.ndarray, num_features: int) -> np
 
     Raises:
       ConfigError: if shapes do not fit, or the number of columns is out of range.
+
+    Examples:
+      >>> selected = np.array([[0, 1], [0, 2], [0, 1]])
+      >>> scores = np.random.default_rng(0).random((3, 6))
+      >>> print(fsjax.evaluation.consensus(selected, scores, 2))  # [0 1]
     """
     scores = np.asarray(scores, np.float64)
     if scores.ndim != 2 or len(scores) != len(selected):

@@ -129,6 +129,13 @@ def load_table(
         DataError: if the file is missing, is not of the type of its suffix, or has contents that
             cannot be used: text, missing or infinite values, duplicate names, no rows, one class;
             or if it takes more than ``max_bytes``.
+
+    Examples:
+      >>> from pathlib import Path
+      >>> Path("table.csv").write_text("a,b,label\\n" + "1,2,x\\n2,1,y\\n" * 10)
+      >>> table = fsjax.data.load_table("table.csv", target="label")
+      >>> fsjax.data.convert("table.csv", "on-disk", target="label", progress=False)
+      >>> large = fsjax.data.load("on-disk")  # read a batch at a time
     """
     if impute is not None:
         check_choice("impute", impute, RULES)

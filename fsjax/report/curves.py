@@ -67,6 +67,13 @@ def plot_curves(result: FitResult) -> Figure:
     that are new since the start of the epoch, and the sparsity, in the title if it is constant and
     in its own panel otherwise. Values that were not recorded have no panel. Circles mark the best
     epoch of each seed. The figure is 1200 pixels wide.
+
+    Examples:
+      >>> from fsjax import report
+      >>> result = fsjax.fit(method, data, seeds=(0, 1), num_features=2, num_epochs=2)
+      >>> report.save_figure(report.plot_curves(result), "curves.png")
+      >>> report.save_figure(report.plot_selection(result), "selection.png")
+      >>> report.save_figure(report.plot_stability(result), "stability.png")
     """
     panels = panels_of(result.task, result.history)
     figure = style.new_figure(3.1, title=style.title_of(result))

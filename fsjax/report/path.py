@@ -38,6 +38,13 @@ def path_of(result: FitResult, seed: int | None = None) -> dict[str, Any]:
 
     Raises:
       DataError: for another method, or a training that ended before the path began.
+
+    Examples:
+      >>> from fsjax import report
+      >>> lassonet = fsjax.methods.lassonet(2, hidden=(8,), dense_epochs=5, path_multiplier=1.5)
+      >>> path = report.path_of(fsjax.fit(lassonet, data, num_features=2, num_epochs=200))
+      >>> print(path["num_selected"])  # after each lambda
+      >>> report.plot_path(path).savefig("path.png")
     """
     row = 0 if seed is None else result.seeds.index(seed)
     history = {name: values[row] for name, values in result.history.items()}

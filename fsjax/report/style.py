@@ -1,4 +1,15 @@
-"""Shared parts of the figures: colours, sizes, pixel grids, wording, and saving."""
+"""Shared parts of the figures: colours, sizes, pixel grids, wording, and saving.
+
+Examples:
+  >>> from fsjax.report import style, wording
+  >>> names = [style.literal(name) for name in wording.shorten_all(["price in $", "weight"])]
+  >>> figure = style.new_figure(2.0, title=wording.shorten("a title that may be long"))
+  >>> first, second = figure.subplots(1, 2)
+  >>> style.draw_bars(first, np.array([0.9, 0.4]), names, "#0072B2", wording.count(10, "seed"))
+  >>> style.circle(second, [1.0], [2.0], 100, 1.5, label=None)
+  >>> second.xaxis.set_major_formatter(style.plain_number)
+  >>> style.finish(second, "a point", "x", "y")
+"""
 
 import io
 from collections.abc import Sequence

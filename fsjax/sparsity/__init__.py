@@ -1,4 +1,17 @@
-"""Sparse networks: masks, drop and grow rules, and an Optax wrapper for any network."""
+"""Sparse networks: masks, drop and grow rules, and an Optax wrapper for any network.
+
+Examples:
+  >>> recipes = [sparsity.static, sparsity.evolutionary, sparsity.rigl, sparsity.srigl]
+  >>> recipes += [sparsity.ctre_sim, sparsity.cht, sparsity.snip]
+  >>> for recipe in recipes:
+  ...     tx = sparsity.sparse(optax.adam(1e-3), recipe(density=0.1), jax.random.key(0))
+  ...     opt_state = tx.init({"kernel": jnp.ones((64, 10))})
+  ...     print(sparsity.count_active(sparsity.masks_of(opt_state)))
+  >>> schedule = sparsity.polynomial(20, 150, every=10)
+  >>> pruning = [sparsity.magnitude, sparsity.saliency, sparsity.random]
+  >>> for prune in [*pruning, sparsity.global_magnitude, sparsity.global_saliency]:
+  ...     tx = sparsity.sparse(optax.adam(1e-3), prune(0.1, schedule=schedule), jax.random.key(0))
+"""
 
 import importlib
 from typing import TYPE_CHECKING, Any

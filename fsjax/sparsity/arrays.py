@@ -25,6 +25,12 @@ def to_numpy(params: PyTree, masks: PyTree | None = None) -> dict[str, np.ndarra
 
     Raises:
       ConfigError: if a leaf is not an array of numbers, as in a compressed network.
+
+    Examples:
+      >>> params = {"kernel": jnp.ones((6, 4))}
+      >>> masks = {"kernel": sparsity.random_mask(jax.random.key(1), (6, 4), 4)}
+      >>> arrays = sparsity.to_numpy(params, masks)  # zeros where the mask is closed
+      >>> params = sparsity.from_numpy(arrays, params)
     """
     for leaf in jax.tree.leaves(params):
         _check_numbers(leaf)

@@ -37,6 +37,16 @@ def snip_masks(
 
     Returns:
       Bool masks in the structure of ``params``, all true where nothing is masked.
+
+    Examples:
+      >>> shapes = [(64, 100), (100, 10)]
+      >>> print(sparsity.uniform_counts(shapes, 0.1), sparsity.erdos_renyi_counts(shapes, 2.0))
+      >>> print(sparsity.erdos_renyi_density_counts(shapes, 0.1))
+      >>> def counts(shapes):
+      ...     return sparsity.uniform_counts(shapes, 0.1)
+      >>> params = {"kernel": jax.random.normal(jax.random.key(0), (64, 10))}
+      >>> masks = sparsity.init_masks(jax.random.key(1), params, counts)  # at random
+      >>> masks = sparsity.snip_masks(params, jax.tree.map(jnp.sin, params), counts)  # by gradients
     """
     slopes = leaves_by_name(gradients)
     scores = {

@@ -76,6 +76,23 @@ def init_binmask(weights: PyTree, where: Where = is_kernel, initial: float = 0.3
 
     Raises:
       ConfigError: if no parameter is chosen, or ``initial`` is negative.
+
+    Examples:
+      >>> weights = {"kernel": jax.random.normal(jax.random.key(0), (6, 2)), "bias": jnp.zeros(2)}
+      >>> # sparsity.Masked: weights and latents
+      >>> params = sparsity.init_binmask(weights, where=sparsity.is_kernel)
+      >>> tx = sparsity.binmask_optimizer(optax.sgd(0.1), num_epochs=20, steps_per_epoch=10)
+      >>> opt_state = tx.init(params)
+      >>> x, y = jnp.asarray(data.X), jnp.asarray(data.y)
+      >>> def loss(params):
+      ...     masked = sparsity.masked_weights(params)
+      ...     logits = x @ masked["kernel"] + masked["bias"]
+      ...     loss = optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()
+      ...     return loss + 1e-3 * sparsity.mask_penalty(params.latents)
+      >>> updates, opt_state = tx.update(jax.grad(loss)(params), opt_state, params)
+      >>> params = optax.apply_updates(params, updates)
+      >>> print(sparsity.mask_sparsity(params.latents), sparsity.layer_sparsity(params.latents))
+      >>> print(sparsity.quantize(jnp.array([-0.5, 0.5])))  # with a straight-through gradient
     """
     check(NonNegative, initial=initial)
     return Masked(weights, filled_leaves(weights, where, initial))

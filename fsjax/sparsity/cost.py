@@ -21,6 +21,11 @@ def count_connections(params: PyTree, masks: PyTree = ()) -> int:
 
     Raises:
       ConfigError: if ``masks`` has another structure or other shapes.
+
+    Examples:
+      >>> params = {"kernel": jnp.ones((64, 10)), "bias": jnp.zeros(10)}
+      >>> connections = fsjax.evaluation.count_connections(params)  # 640
+      >>> print(fsjax.evaluation.training_flops(connections, num_samples=1000, num_epochs=10))
     """
     leaves = layer_masks(masks)
     number = sum(leaf.rows.size for leaf in leaves if isinstance(leaf, Connections))

@@ -1,6 +1,13 @@
 """Drop rules: which active connections to remove. Most return scores; the lowest are removed.
 
 See :mod:`fsjax.sparsity.topology` for what a rule may return.
+
+Examples:
+  >>> from fsjax.sparsity import drop
+  >>> rules = [drop.magnitude, drop.saliency, drop.random, drop.per_sign, drop.gradient_flow]
+  >>> rules += [drop.lowest_similarity, drop.magnitude_times_importance]
+  >>> for rule in rules:
+  ...     sparsity.Recipe(density=0.1, drop=rule, grow=sparsity.grow.random, every=20, fraction=0.3)
 """
 
 from __future__ import annotations

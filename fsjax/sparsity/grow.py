@@ -2,6 +2,14 @@
 
 See :mod:`fsjax.sparsity.topology` for what a rule may return. Unless stated otherwise, a connection
 that was just dropped may be added again in the same change; it then keeps its weight.
+
+Examples:
+  >>> from fsjax.sparsity import grow
+  >>> rules = [grow.random, grow.gradient, grow.momentum, grow.similar, grow.similar_or_random]
+  >>> rules += [grow.dissimilar_or_random, grow.important_inputs, grow.important_outputs]
+  >>> rules += [grow.short_paths, grow.sampled_short_paths]
+  >>> for rule in rules:
+  ...     sparsity.Recipe(density=0.1, drop=sparsity.drop.random, grow=rule, fraction=0.3, every=20)
 """
 
 from __future__ import annotations
@@ -89,6 +97,10 @@ def path_scores(mask: Array) -> Array:
 
     Returns:
       float32 in the shape of the mask, at least 0; 0 where no such path exists.
+
+    Examples:
+      >>> mask = sparsity.random_mask(jax.random.key(0), (20, 10), 40)
+      >>> scores = sparsity.grow.path_scores(mask)  # (20, 10)
     """
     links = mask.reshape(-1, mask.shape[-1]).astype(jnp.float32)
     return (_paths_through_inputs(links) + _paths_through_inputs(links.T).T).reshape(mask.shape)
@@ -119,7 +131,11 @@ def sampled_short_paths(layer: Layer, dropped: Array, key: Array) -> Array:
 
 
 def switched(first: GrowRule, then: GrowRule) -> GrowRule:
-    """The rule ``first`` until ``layer.search`` is true, and ``then`` from there on."""
+    """The rule ``first`` until ``layer.search`` is true, and ``then`` from there on.
+
+    Examples:
+      >>> rule = sparsity.grow.switched(sparsity.grow.similar, sparsity.grow.random)
+    """
 
     @needs(*sorted(needs_of(first, then) | {"search"}))
     def rule(layer: Layer, dropped: Array, key: Array) -> Array:

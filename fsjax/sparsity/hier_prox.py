@@ -43,6 +43,10 @@ def hier_prox(
     Returns:
       The new ``skip`` and ``kernel``. If ``|v'|`` is 0, both rows are exactly 0; otherwise the
       constraint holds up to rounding. NaN in one row does not affect the others.
+
+    Examples:
+      >>> skip, kernel = jnp.ones((6, 2)), jnp.ones((6, 8))
+      >>> skip, kernel = sparsity.hier_prox(skip, kernel, strength=0.5, hierarchy=10.0)
     """
     norm = jnp.sqrt(jnp.sum(jnp.square(skip), axis=1))
     # Rows without a direction have no root above 0, so they take no steps.

@@ -66,7 +66,14 @@ def smallest(values: Array, k: Array | int, among: Array | None = None) -> Array
 
 @_compiled
 def largest(values: Array, k: Array | int, among: Array | None = None) -> Array:
-    """Marks the k largest entries; otherwise as :func:`smallest`."""
+    """Marks the k largest entries; otherwise as :func:`smallest`.
+
+    Examples:
+      >>> values = jnp.array([3.0, 1.0, 2.0, 2.0])
+      >>> print(sparsity.largest(values, 2))  # bool, exactly two of them, also with ties
+      >>> print(sparsity.smallest(values, 2), sparsity.kth_smallest(values, 2))
+      >>> print(sparsity.random_subset(jax.random.key(0), 2, jnp.ones(4, bool)))
+    """
     return _first_by_bits(~ordered_bits(values), k, among)
 
 

@@ -151,6 +151,14 @@ def magnitude_ste(density: Density | None = None, **options: Any) -> Recipe:
     Equal to Top-KAST (Jayakumar et al., 2020) with gradients of all weights. The weights are chosen
     at every step, or when a ``schedule`` says so. The loss must use
     :func:`fsjax.sparsity.forward_params`. Arguments as in :class:`Recipe`.
+
+    Examples:
+      >>> params = {"kernel": jax.random.normal(jax.random.key(0), (64, 10))}
+      >>> tx = sparsity.sparse(optax.adam(1e-3), sparsity.magnitude_ste(0.1), jax.random.key(0))
+      >>> opt_state = tx.init(params)
+      >>> def loss(params):
+      ...     return jnp.square(sparsity.forward_params(params, opt_state)["kernel"]).sum()
+      >>> updates, opt_state = tx.update(jax.grad(loss)(params), opt_state, params)
     """
     rules = {"drop": drop.magnitude, "straight_through": True, "every": 1}
     return Recipe(density=density, **{**rules, **options})
@@ -172,6 +180,15 @@ def grasp(density: Density | None = None, **options: Any) -> Recipe:
     The first call of ``update`` prunes and does not train; it needs
     ``hessian_gradient=fsjax.sparsity.hessian_gradient(loss, params)``. Arguments as in
     :class:`Recipe`; another ``schedule`` prunes later.
+
+    Examples:
+      >>> params = {"kernel": jax.random.normal(jax.random.key(0), (6, 2))}
+      >>> x, y = jnp.asarray(data.X), jnp.asarray(data.y)
+      >>> def loss(params):
+      ...     return optax.softmax_cross_entropy_with_integer_labels(x @ params["kernel"], y).mean()
+      >>> counts = sparsity.grasp(density=0.5).counts
+      >>> masks = sparsity.grasp_masks(loss, params, counts)
+      >>> print(sparsity.hessian_gradient(loss, params)["kernel"].shape)
     """
     rules = {"drop": drop.gradient_flow, "schedule": one_shot(1), "replaces_step": True}
     return Recipe(density=density, **{**_global(options), **rules, **options})

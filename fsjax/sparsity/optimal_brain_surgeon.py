@@ -73,6 +73,13 @@ def brain_surgeon(
       ConfigError: if none of the parameters is used once in a linear map, unless exactly one of
         ``density`` and ``structure`` is given, if the structure is not N:M along the inputs, or if
         it does not fit a layer.
+
+    Examples:
+      >>> params = {"kernel": jax.random.normal(jax.random.key(0), (6, 4))}
+      >>> def apply(params, x):
+      ...     return x @ params["kernel"]
+      >>> pruned = sparsity.brain_surgeon(apply, params, jnp.asarray(data.X), density=0.5)
+      >>> print(sparsity.overlap(pruned.masks, jax.tree.map(jnp.ones_like, pruned.masks)))
     """
     check(Positive, damping=damping)
     group = _group_size(density, structure)

@@ -118,6 +118,18 @@ def sparse(
     Returns:
       The optimiser; its ``init`` and ``update`` raise ConfigError if no parameter is chosen, if
       ``params`` are missing, or if a rule lacks what it needs.
+
+    Examples:
+      >>> params = {"kernel": jnp.ones((64, 10)), "bias": jnp.zeros(10)}
+      >>> recipe = sparsity.rigl(density=0.1)
+      >>> tx = sparsity.sparse(optax.adam(1e-3), recipe, jax.random.key(0))
+      >>> opt_state = tx.init(params)  # a sparsity.SparseState
+      >>> params = sparsity.mask_params(params, opt_state)
+      >>> masks = sparsity.masks_of(opt_state)
+      >>> print(sparsity.summarize(params, masks))
+      >>> print(sparsity.sparsity(masks), sparsity.count_active(masks))
+      >>> opt_state = sparsity.with_masks(opt_state, masks)  # of a checkpoint, for example
+      >>> params = sparsity.apply_masks(params, masks)
     """
     inner = optax.with_extra_args_support(inner)
 

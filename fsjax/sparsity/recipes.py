@@ -99,6 +99,15 @@ class Recipe:
         ``momentum``. The mean is computed only if a rule needs it.
       straight_through: whether all weights are trained and only the forward pass is sparse; the
         loss must then use :func:`fsjax.sparsity.forward_params`.
+
+    Examples:
+      >>> def smallest(layer, fraction, key):  # a sparsity.DropRule: the lowest scores go
+      ...     return jnp.abs(layer.weight)
+      >>> def anywhere(layer, dropped, key):  # a sparsity.GrowRule: the highest scores come
+      ...     return jax.random.uniform(key, layer.weight.shape)
+      >>> rules = {"drop": smallest, "grow": anywhere}
+      >>> recipe = sparsity.Recipe(density=0.1, **rules, fraction=0.3, every=20)
+      >>> tx = sparsity.sparse(optax.adam(1e-3), recipe, jax.random.key(0))
     """
 
     density: Density | None = None

@@ -122,6 +122,11 @@ def one_shot(step: int) -> Polynomial:
 
     Args:
       step: step of the change, at least 1; else ConfigError.
+
+    Examples:
+      >>> once = sparsity.magnitude(0.1, schedule=sparsity.one_shot(100))
+      >>> often = sparsity.magnitude(0.1, schedule=sparsity.periodic(20, start=100, end=300))
+      >>> gradual = sparsity.magnitude(0.1, schedule=sparsity.polynomial(20, 150, every=10))
     """
     check(Count, step=step)
     return Polynomial(step - 1, step)

@@ -142,6 +142,11 @@ def channel(axis: int = -1) -> Structure:
       axis: the axis of the channels: -1 for output channels, -2 for input channels, also for
         Equinox, because :func:`fsjax.sparsity.sparse` turns its kernels. If a masked layer does not
         have the axis, ``init`` of the optimiser raises ConfigError.
+
+    Examples:
+      >>> schedule = sparsity.polynomial(20, 150, every=10)
+      >>> neurons = sparsity.magnitude(0.2, schedule=schedule, structure=sparsity.channel())
+      >>> equal_inputs = sparsity.magnitude(0.2, schedule=schedule, structure=sparsity.fan_in())
     """
     name = f"channel(axis={axis})"
 
@@ -178,6 +183,12 @@ def n_of_m(n: int, m: int, axis: int = -2) -> Structure:
       m: size of the groups. It must divide the axis in every masked layer; otherwise ``init`` of
         the optimiser raises ConfigError.
       axis: the axis of the groups; by default the inputs.
+
+    Examples:
+      >>> schedule = sparsity.polynomial(20, 150, every=10)
+      >>> halves = sparsity.magnitude(schedule=schedule, structure=sparsity.n_of_m(2, 4))
+      >>> blocks = sparsity.magnitude(0.2, schedule=schedule, structure=sparsity.block(8, 8))
+      >>> single = sparsity.magnitude(0.2, schedule=schedule, structure=sparsity.unstructured())
     """
     check(Count, n=n)
     check(Count, m=m)

@@ -114,6 +114,14 @@ def degrees(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Args:
       mask: bool ``(..., I, O)``.
+
+    Examples:
+      >>> mask = sparsity.random_mask(jax.random.key(0), (20, 10), 40)
+      >>> inputs, outputs = sparsity.degrees(mask)  # connections of each neuron
+      >>> print(sparsity.path_scores(mask).shape)  # (20, 10)
+      >>> sparsity.mask_figure({"kernel": mask}).savefig("masks.png")
+      >>> packed = sparsity.pack({"kernel": mask})  # one bit per connection
+      >>> assert (sparsity.unpack(packed)["kernel"] == mask).all()
     """
     mask = np.asarray(mask)
     return mask.sum(tuple(_other(mask, -2))), mask.sum(tuple(_other(mask, -1)))

@@ -94,6 +94,16 @@ def check_rule(
     Raises:
       AssertionError: if the rule breaks the contract; the message says in one sentence how.
       ConfigError: if an argument of this function is invalid.
+
+    Examples:
+      >>> @sparsity.active_only
+      ... @sparsity.needs("gradient")
+      ... def least_felt(layer, fraction, key):
+      ...     return jnp.abs(layer.weight * layer.gradient)
+      >>> @sparsity.may_shrink
+      ... def few(layer, dropped, key):
+      ...     return sparsity.grow.random(layer, dropped, key)
+      >>> sparsity.testing.check_rule(least_felt)
     """
     subject = _subject(rule, kind, shape, importance, state)
     with jax.debug_key_reuse(True):

@@ -60,6 +60,18 @@ class Layer(NamedTuple):
       state: what else a rule of one's own looks at: the train state of a method, or ``None``.
       hessian_gradient: the Hessian of the loss times its gradient, in the shape of the weight.
       momentum: running mean of the gradients, of missing connections too, in the same shape.
+
+    Examples:
+      >>> keys = jax.random.split(jax.random.key(0), 5)
+      >>> mask = sparsity.random_mask(keys[0], (20, 10), 40)
+      >>> layer = sparsity.Layer(jax.random.normal(keys[1], (20, 10)) * mask, mask)
+      >>> rewired = sparsity.rewire(
+      ...     layer, sparsity.drop.magnitude, sparsity.grow.random, 0.3, keys[2]
+      ... )  # a sparsity.Rewired
+      >>> print(rewired.mask.sum(), rewired.new.sum())  # 40 connections, 12 of them new
+      >>> # the two halves
+      >>> dropped = sparsity.choose_dropped(sparsity.drop.magnitude, layer, 0.3, keys[3])
+      >>> grown = sparsity.choose_grown(sparsity.grow.random, layer, dropped, keys[4])
     """
 
     weight: Array

@@ -2,6 +2,13 @@
 
 Checkpoints, selections, converted tables and the folders of launchers store it, and are used again
 only if nothing in it has changed.
+
+Examples:
+  >>> from fsjax.storage import atomic_files, file_lock, identity
+  >>> first = identity.Identity(settings={"seeds": [0, 1]})
+  >>> print(identity.Identity(settings={"seeds": [0]}).changes(first))
+  >>> with file_lock.exclusive("run"), atomic_files.named_errors("run/notes.txt"):
+  ...     atomic_files.write_text("run/notes.txt", "one process at a time writes here")
 """
 
 from __future__ import annotations

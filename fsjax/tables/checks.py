@@ -39,6 +39,13 @@ def check_features(
 
     Raises:
         DataError: which names up to five of the affected columns.
+
+    Examples:
+      >>> X = np.array([[1.0, 5.0], [np.nan, 5.0], [3.0, 5.0]])
+      >>> X = fsjax.data.impute(X, None, "mean", "my table")
+      >>> fsjax.data.check_features(X, ["a", "b"], "my table")  # a DataError for NaN
+      >>> fsjax.data.check_num_features(2, X.shape[1])
+      >>> print(fsjax.data.constant_columns(X))  # [False  True]
     """
     if X.ndim != 2:
         raise DataError(f"{where}: X has shape {X.shape}; give a table of (rows, columns)")

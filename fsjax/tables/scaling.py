@@ -117,6 +117,12 @@ def fit_scaler(kind: str, X: RawTable) -> Scaler:
     Raises:
         ConfigError: for an unknown kind.
         DataError: if ``X`` has no rows, or is already in [0, 1] where 0 to 255 is needed.
+
+    Examples:
+      >>> print(fsjax.data.KINDS)
+      >>> scaler = fsjax.data.fit_scaler("standard", data.X[:80])  # a data.Scaler
+      >>> test = fsjax.data.apply(scaler, data.X[80:])
+      >>> print(fsjax.data.paper_scaling("coil20"))
     """
     check_choice("scaling", kind, KINDS)
     if X.shape[0] == 0:

@@ -14,6 +14,10 @@ def torch_randperm(n: int, seed: int) -> np.ndarray:
     Args:
         n: length, from 0 to 214,748,364; ValueError for any other.
         seed: any integer; as in PyTorch, only its lowest 32 bits matter.
+
+    Examples:
+      >>> print(fsjax.data.torch_randperm(5, seed=0))  # as torch.randperm
+      >>> train, test = fsjax.data.torch_random_split(10, (8, 2), seed=0)
     """
     if not 0 <= n <= _LARGEST:
         raise ValueError(f"n={n}; choose a length from 0 to {_LARGEST}")

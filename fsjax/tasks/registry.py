@@ -89,6 +89,16 @@ def register(build: Callable[..., Task]) -> TaskBuilder:
     Raises:
       ConfigError: for a name that another task has, and parameters without such an annotation. The
         returned task is checked when the function is called.
+
+    Examples:
+      >>> @fsjax.tasks.register
+      ... def absolute():
+      ...     def loss(outputs, y, weight):
+      ...         return fsjax.tasks.weighted_mean(jnp.abs(y - outputs).mean(axis=-1), weight)
+      ...
+      ...     return fsjax.tasks.like("regression", loss=loss)
+      >>> fsjax.testing.check_task(absolute())
+      >>> print(fsjax.tasks.name_of(absolute()))  # of a tasks.Task
     """
     registration = TaskRegistration(build.__name__, build, *_arguments(build))
     _check_name(registration)
@@ -117,6 +127,13 @@ def get_task(name: str) -> Task:
     Raises:
       ConfigError: for an unknown name, with the nearest known one, and for arguments that cannot be
         read or that the task does not take.
+
+    Examples:
+      >>> outputs, y = jnp.array([[2.0, 0.0], [0.0, 1.0]]), jnp.array([0, 1])
+      >>> print(fsjax.tasks.get_task("classification").main_metric)
+      >>> print(fsjax.tasks.loss("classification", outputs, y, jnp.ones(2)))
+      >>> print(fsjax.tasks.metrics("classification", outputs, y, jnp.ones(2)))
+      >>> print(fsjax.tasks.row_metrics("classification", outputs, y))
     """
     if name in TASKS:
         return TABLE[name]

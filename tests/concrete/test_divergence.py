@@ -52,11 +52,6 @@ def test_limits() -> None:
     assert abs(float(gjsd(apart)) - np.log(4)) < 1e-6
 
 
-def test_gradient(key: jax.Array) -> None:
-    logits = jax.random.normal(key, (3, 5))
-    jax.test_util.check_grads(gjsd, (logits,), order=1, modes=["rev"], atol=1e-2, rtol=1e-2)
-
-
 def test_ruled_out_columns_do_not_break_it() -> None:
     logits = jnp.array([[1.0, 0.0, -1e9], [0.0, 1.0, -1e9]])
     chex.assert_trees_all_close(gjsd(logits), gjsd(logits[:, :2]), atol=1e-6)

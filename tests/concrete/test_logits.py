@@ -10,28 +10,9 @@ import optax
 import pytest
 
 from fsjax.concrete import parametrisation
-from fsjax.concrete.logits import LOGITS_INIT, PARAMETRISATIONS, default_embedding_dim
+from fsjax.concrete.logits import LOGITS_INIT, default_embedding_dim
 
 K, D = 4, 6
-
-
-@pytest.mark.parametrize("name", PARAMETRISATIONS)
-@pytest.mark.parametrize("bias", [True, False])
-def test_shapes(key: jax.Array, name: str, bias: bool) -> None:
-    logits = parametrisation(name, bias=bias)
-    params = logits.init(key, K, D)
-    chex.assert_shape(logits.apply(params), (K, D))
-    assert ("bias" in params) == (bias and name != "direct")
-
-
-@pytest.mark.parametrize("p", [1, 3, 50])
-def test_any_embedding_size(key: jax.Array, p: int) -> None:
-    logits = parametrisation("full", embedding_dim=p)
-    params = logits.init(key, K, D)
-    chex.assert_shape(params["psi"], (K, p))
-    chex.assert_shape(params["kernel"], (p, D))
-    chex.assert_shape(logits.apply(params), (K, D))
-    assert np.abs(params["kernel"]).max() <= 1 / np.sqrt(p)
 
 
 def test_embedding_size_is_capped_by_default() -> None:

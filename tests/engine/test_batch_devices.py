@@ -56,11 +56,8 @@ def test_a_loss_that_couples_rows_sees_all_of_them() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (dict(batch_devices=3), "batch_devices=3 does not divide the 2 devices"),
-        (
-            dict(batch_devices=2, batch_size=15),
-            "divide batches of 15 rows; choose another batch_size",
-        ),
+        (dict(batch_devices=3), "batch_devices=3 does not divide the 2"),
+        (dict(batch_devices=2, batch_size=15), "divide batches of 15 rows"),
         (dict(batch_devices=0), "batch_devices=0; choose a whole number"),
         (dict(batch_devices=2, seed_axis="map"), "seed_axis='map' uses one device"),
     ],

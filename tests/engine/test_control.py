@@ -17,7 +17,6 @@ from marks import slow_ids
 
 import fsjax
 from fsjax.errors import ConfigError
-from fsjax.estimators import STG, WAST, LassoNet, NeuralNetwork
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 6)).astype(np.float32)
@@ -106,18 +105,6 @@ def test_training_goes_on_from_a_result():
 def test_bad_settings(options, message):
     with pytest.raises(ConfigError, match=message):
         network(**options)
-
-
-@pytest.mark.slow
-def test_estimators_take_them():
-    model = NeuralNetwork(2, hidden=(8,), num_epochs=20, callback=lambda p: p.epoch >= 3)
-    assert model.fit(X, Y).history_["train/loss"].shape[1] == 3
-    model.set_params(warm_start=True, callback=None, num_epochs=2)
-    loss = model.history_["train/loss"][0, -1]
-    assert model.fit(X, Y).history_["train/loss"][0, 0] < loss + 0.05
-    assert STG(2, hidden=(8,), num_epochs=9999, max_time=0.001).fit(X, Y).support_.sum() == 2
-    assert WAST(2, num_epochs=3, max_time=100).fit(X).n_features_ == 2
-    assert LassoNet(2, num_epochs=30, max_time=0.001, hidden=(8,)).fit(X, Y).n_features_ == 2
 
 
 INTERRUPTED = """

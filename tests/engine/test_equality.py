@@ -6,7 +6,7 @@ import pytest
 from marks import some_long
 
 from fsjax.methods import METHODS
-from tools.equality import measure
+from tools import equality as measure
 
 #: The comparisons that run without ``-m slow``.
 QUICK = ("wast",)

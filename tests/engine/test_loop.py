@@ -85,7 +85,7 @@ def test_a_function_tells_the_epoch_that_is_kept(data) -> None:
     assert result.best_epoch.tolist() == [4, 4]
     shorter = fsjax.fit(STATIC, data, **options | {"num_epochs": 4}, best_by="last")
     chex.assert_trees_all_close(result.states.params, shorter.states.params, rtol=1e-5)
-    with pytest.raises(fsjax.ConfigError, match="chooses the best epoch itself; leave best_by out"):
+    with pytest.raises(fsjax.ConfigError, match="chooses the best epoch itself"):
         fsjax.plan(method, data, best_by="loss", **options)
 
 

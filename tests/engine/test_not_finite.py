@@ -59,7 +59,7 @@ def test_values_below_those_of_float32_are_scaled_or_refused(dtype: type) -> Non
     stored = prepared[2].arrays.train.x
     assert np.abs(stored.values[stored.columns == 2]).max() > 1
     for rows in (tiny, csr_array(tiny)):
-        with pytest.raises(DataError, match="'column 2' has values from -.*e-40 .* all .* are 0"):
+        with pytest.raises(DataError, match="'column 2' has values from -.*e-40 .* all"):
             fsjax.plan(NETWORK, (rows, y), split=split, scaling="none", num_features=2)
 
 

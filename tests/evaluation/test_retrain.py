@@ -177,7 +177,7 @@ def test_reconstruct_judges_a_selection_for_any_task() -> None:
     with pytest.raises(ConfigError, match="evaluation.retrain has 'hiden'"):
         check_protocols(("reconstruct",), (), 8, retrain={"hiden": (3,)})
     check_protocols(("reconstruct",), (), 8, num_classes=0)
-    with pytest.raises(ConfigError, match="'reconstruct', but the data set is read from disk"):
+    with pytest.raises(ConfigError, match="'reconstruct', but the data set is read"):
         check_protocols(("reconstruct",), (), 8, on_disk=True)
 
 

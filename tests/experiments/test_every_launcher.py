@@ -84,12 +84,7 @@ LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
         ["recipes.csv", "recipes.png"],
     ),
     "studies/sparsity/inference": (
-        [
-            "--networks=LeNet-5",
-            "--densities=0.01",
-            "--seconds=0",
-            "--out={tmp}/inference.csv",
-        ],
+        ["--networks=LeNet-5", "--densities=0.01", "--seconds=0", "--out={tmp}/inference.csv"],
         ["inference.csv"],
     ),
     "studies/sparsity/one_shot": (
@@ -128,13 +123,7 @@ LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
     ),
     "report": (["--workdir={tmp}"], ["report.html"]),
     "reproduce": (
-        [
-            "--paper=wast",
-            "--tables=2",
-            "--plan",
-            "--results={tmp}/results.csv",
-            "--page=",
-        ],
+        ["--paper=wast", "--tables=2", "--plan", "--results={tmp}/results.csv", "--page="],
         [],
     ),
     "run": ([_RUN, "--workdir={tmp}", "--noprogress"], ["result.json", "report.html"]),
@@ -188,13 +177,7 @@ OF_PROCESSES: dict[str, tuple[list[str], list[str]]] = {
         ["selection_study_fdr.md"],
     ),
     "studies/selection/held_out": (
-        [
-            "--names=sonar",
-            "--tables={tmp}",
-            "--budgets=5",
-            "--workdir={tmp}",
-            "--jobs=1",
-        ],
+        ["--names=sonar", "--tables={tmp}", "--budgets=5", "--workdir={tmp}", "--jobs=1"],
         ["answers.csv", "scores.csv"],
     ),
     "studies/selection/noise": (

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from failing_disk import failing_disk
 from quick_configs import quick
 
 from configs import wast
 from experiments.launch import checksums
 from experiments.launch.experiment import run_experiment
-from tools.chaos.failing_disk import failing_disk
-from tools.chaos.pictures import plain_pictures
+from tools.chaos.launcher import plain_pictures
 
 #: The step between tested operations in the ordinary tests.
 STRIDE = 31

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -72,22 +71,6 @@ def test_only_missing_methods_are_run_again(
     assert len(table) == 2 + 3 * 4
     with pytest.raises(ConfigError, match="holds another run"):
         comparison.run(small(sizes=(20, 5)), finished, progress=False)
-
-
-def test_all_data_sets_in_one_picture(finished: Path) -> None:
-    table = comparison.collect(finished.parent)
-    assert set(table["dataset"]) == {"digits"}
-    assert (finished.parent / "accuracy.png").exists()
-    with pytest.raises(ConfigError, match="run a config first"):
-        comparison.collect(finished)
-
-
-def test_sizes_of_the_paper_are_fifths() -> None:
-    config = small(sizes=())
-    dataset = comparison.load_data(config)
-    split = comparison.make_split(dataset, "random", seed=0, valid_fraction=0.0)
-    sizes = comparison.paper_sizes(config, dataset, [split, split])
-    assert len(sizes) == 5 and len(set(np.diff(sizes))) == 1 and sizes[0] > sizes[-1] > 0
 
 
 def test_mistakes() -> None:

@@ -1,7 +1,6 @@
 """The figure of accuracy by number of features, on synthetic trials."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from binmask_trials import SIX, selection_rows
 from figure_checks import assert_all_readable, bars_of, legend_texts
@@ -49,22 +48,6 @@ def test_accuracy_lines_are_means_and_intervals():
         np.testing.assert_allclose([patch.get_y(), patch.get_height()], [mean - half, 2 * half])
 
 
-def test_intervals_of_two_trials_do_not_stretch_the_axis():
-    rows = pd.DataFrame(
-        [
-            ("a", "BinMask", trial, size, 90.0 + size + 40.0 * trial * (size == 1))
-            for trial in (0, 1)
-            for size in (1, 2, 3)
-        ],
-        columns=["dataset", "method", "trial", "num_features", "accuracy"],
-    )
-    rows["accuracy"] -= 20.0 * (rows["num_features"] == 1)
-    (axes,) = plot_accuracy(rows).axes
-    low, high = axes.get_ylim()
-    means = rows.groupby("num_features")["accuracy"].mean()
-    assert means.min() - low <= 2.0 and low <= means.min() and high >= means.max()
-
-
 def test_strengths_stand_on_the_top_axis():
     rows = selection_rows(sizes=3)
     (axes,) = plot_accuracy(rows).axes
@@ -80,30 +63,3 @@ def test_strengths_stand_on_the_top_axis():
     assert strength_labels(rows[rows["method"] == "BinMask"].assign(method="binmask")) == (
         strength_labels(rows)
     )
-
-
-def test_accuracies_that_are_missing():
-    rows = selection_rows(("isolet", "mnist"), SIX[:3], trials=2)
-    lost = (rows["dataset"] == "isolet") & (rows["method"] == "STG")
-    rows.loc[lost, "accuracy"] = np.nan
-    rows.loc[(rows["method"] == "BinMask") & (rows["trial"] == 1), "accuracy"] = None
-    figure = plot_accuracy(rows[rows["method"] != "all features"])
-    first, second = figure.axes
-    assert [text.split(" (")[0] for text in legend_texts(first)] == ["BinMask", "Fisher score"]
-    assert len(bars_of(first)) == 1  # BinMask has one trial left
-    colors = [axes.containers[1][0].get_color() for axes in (first, second)]
-    assert colors[0] == colors[1]
-    assert_all_readable(figure)
-
-
-def test_many_numbers_of_features():
-    rows = selection_rows(methods=("BinMask",), trials=2)
-    crowded = pd.concat([rows.assign(num_features=rows["num_features"] + d) for d in (0, 1, 2)])
-    assert_all_readable(plot_accuracy(crowded))
-    only_all = rows[rows["method"] == "all features"]
-    assert legend_texts(plot_accuracy(only_all).axes[0])[0].startswith("all features")
-
-
-def test_accuracy_axis_ends_at_100():
-    rows = selection_rows(trials=2).assign(accuracy=lambda r: 99 + r["trial"])
-    assert plot_accuracy(rows).axes[0].get_ylim()[1] < 102

@@ -2,15 +2,8 @@
 
 import numpy as np
 import pytest
-from binmask_trials import SIX
 
-from experiments.artifacts.figures.marks import apart, looks, shifts, short_number
-
-
-def test_methods_look_different():
-    method_looks = looks(f"method {number % 40}" for number in range(80))
-    assert len(method_looks) == len(set(method_looks.values())) == 40
-    assert len({look.color for look in looks(SIX).values()}) == 6
+from experiments.artifacts.figures.marks import short_number
 
 
 @pytest.mark.parametrize(
@@ -30,17 +23,3 @@ def test_methods_look_different():
 )
 def test_short_numbers(value, text):
     assert short_number(value) == text
-
-
-def test_ticks_keep_their_distance():
-    assert apart([10, 9, 5, 1], 10, 0.2) == [1, 5, 10]
-    assert apart([], 1.0, 0.1) == []
-
-
-def test_lines_move_little():
-    for number in (1, 2, 6, 12):
-        offsets = shifts(number)
-        assert offsets.shape == (number,) and np.ptp(offsets) <= 0.03 + 1e-12
-        np.testing.assert_allclose(offsets.sum(), 0.0, atol=1e-12)
-    assert shifts(0).size == 0
-    np.testing.assert_allclose(np.diff(shifts(3)), 0.007)

@@ -7,12 +7,9 @@ from binmask_trials import SIX
 from figure_checks import assert_all_readable, bars_of, legend_texts
 
 from experiments.artifacts.figures.sparsity import (
-    number_text,
     plot_accuracy_sparsity,
     plot_layer_sparsity,
-    sparsity_label,
     sparsity_points,
-    sparsity_ticks,
 )
 from experiments.artifacts.statistics.trials import mean_interval
 from fsjax.errors import DataError
@@ -104,56 +101,6 @@ def test_trials_belong_together_by_strength_or_by_rank():
     assert plot_accuracy_sparsity(uneven.assign(strength=strengths))
 
 
-def test_sparsity_without_fine_tuning_or_dense_network():
-    rows = sparsity_rows(trials=1).assign(finetuned_accuracy=None)
-    figure = plot_accuracy_sparsity(rows[rows["method"] != "dense"])
-    assert legend_texts(figure) == ["BinMask", "ProbMask"]
-    assert len(figure.axes[0].containers) == 2 and not bars_of(figure.axes[0])
-    assert_all_readable(figure)
-    only_dense = plot_accuracy_sparsity(rows[rows["method"] == "dense"])
-    assert legend_texts(only_dense) == ["dense"]
-
-
-def test_a_network_without_weights_has_no_place():
-    rows = [
-        {"method": "a", "trial": t, "sparsity": s, "accuracy": 50.0, "strength": np.nan}
-        for t in (0, 1)
-        for s in (0.9, 1.0)
-    ]
-    points = sparsity_points(pd.DataFrame(rows), "accuracy")
-    np.testing.assert_allclose(points, [[0.1], [50.0], [0.0]], atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("ends", "labels"),
-    [
-        ((0.004, 0.11), {"90", "95", "97", "98", "99", "99.5"}),
-        ((0.0009, 1.0), {"0", "70", "90", "97", "99", "99.7", "99.9"}),
-        ((0.0101, 0.0109), {"98.91", "98.99"}),  # nothing round is between
-    ],
-)
-def test_ticks_have_round_sparsities(ends, labels):
-    ticks = sparsity_ticks(*ends)
-    assert {sparsity_label(tick, 3) for tick in ticks} == labels
-    assert len(ticks) == len(labels) and ticks == sorted(ticks)
-
-
-@pytest.mark.parametrize(
-    ("density", "text"),
-    [(0.1, "90"), (0.03, "97"), (0.005, "99.5"), (0.0005, "99.95"), (1.0, "0"), (0.0, "100")],
-)
-def test_sparsity_labels(density, text):
-    assert sparsity_label(density) == text
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(432.4, "432"), (9999.7, "10.0k"), (36864, "36.9k"), (999_960, "1.00M"), (2359296, "2.36M")],
-)
-def test_numbers_of_weights(number, text):
-    assert number_text(number) == text
-
-
 @pytest.mark.parametrize(
     ("layers", "methods", "trials"),
     [(17, ("BinMask", "ProbMask"), 4), (33, ("BinMask",), 1), (1, SIX, 2)],
@@ -176,9 +123,3 @@ def test_layer_bars():
     left = round(((1 - conv_rows["sparsity"]) * 1728).mean())
     assert axes.texts[0].get_text().endswith(f" %, {left}")
     assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first layer is at the top
-
-
-def test_layers_without_a_sparsity_have_no_bar():
-    rows = layer_rows(3, ("BinMask",), trials=1)
-    rows.loc[1, "sparsity"] = np.nan
-    assert len(plot_layer_sparsity(rows).axes[0].texts) == 2

@@ -11,10 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from experiments.studies.regularize import mean_weight_norms
-from fsjax.errors import ConfigError
-from fsjax.sparsity.binmask import Masked, init_binmask
-
-SMALLEST = np.float32(1e-4)
 
 
 def test_known_norms() -> None:
@@ -24,33 +20,7 @@ def test_known_norms() -> None:
     )
 
 
-def test_least_weight_that_counts() -> None:
-    below = np.nextafter(SMALLEST, np.float32(0))
-    norms = mean_weight_norms(jnp.array([[SMALLEST, -SMALLEST, below, -below]]))
-    assert norms["l0"] == 0.5
-    assert norms["l1"] == pytest.approx(1e-4)
-
-
-def test_biases_do_not_count() -> None:
-    kernel = np.ones((2, 3))
-    alone = mean_weight_norms({"kernel": kernel})
-    assert mean_weight_norms({"kernel": kernel, "bias": np.full(3, 9.0)}) == alone
-    with pytest.raises(ConfigError, match="no kernels"):
-        mean_weight_norms({"bias": np.ones(3)})
-
-
-def test_masked_weights_are_zeros() -> None:
-    weights = {"Dense_0": {"kernel": jnp.array([[2.0, 5.0]]), "bias": jnp.ones(2)}}
-    params = init_binmask(weights)
-    assert mean_weight_norms(params) == mean_weight_norms(weights)
-    closed = Masked(weights, {"Dense_0/kernel": jnp.array([[0.2, -0.2]])})
-    assert mean_weight_norms(closed) == pytest.approx({"l0": 0.5, "l1": 1.0, "l2": np.sqrt(2)})
-
-
-@given(
-    arrays(np.float32, (3, 5), elements=st.floats(-10, 10, width=32)),
-    st.integers(1, 4),
-)
+@given(arrays(np.float32, (3, 5), elements=st.floats(-10, 10, width=32)), st.integers(1, 4))
 def test_means_do_not_depend_on_size_or_order(kernel: np.ndarray, copies: int) -> None:
     norms = mean_weight_norms(kernel)
     assert 0.0 <= norms["l0"] <= 1.0

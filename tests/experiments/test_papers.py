@@ -82,12 +82,6 @@ def test_a_short_run_judges_the_number_of_its_cell_alone() -> None:
     assert runs.estimate(short, 2) < runs.estimate(whole, 2)
 
 
-def test_the_estimate_counts_the_rows_that_ip_cae_uses() -> None:
-    isolet = run_of(cell("ip_cae", "2", "ip_cae", "isolet", "embedded_accuracy"))
-    mnist = isolet._replace(dataset="mnist")
-    assert 1 < runs.estimate(mnist, 2) / runs.estimate(isolet, 2) < 3
-
-
 def test_a_run_has_the_first_seeds_of_its_protocol_and_its_own_epochs() -> None:
     run = run_of(cell("wast", "2", "wast", "madelon", "svm_accuracy"))
     config = runs.config_of(run._replace(num_epochs=7), 2)
@@ -104,20 +98,6 @@ def test_runs_come_in_the_order_of_their_seconds_per_cell() -> None:
     # One cell of a concrete autoencoder takes longer than one of WAST, though its run is shorter.
     methods = [run.method for run in costs]
     assert methods.index("wast") < methods.index("cae")
-
-
-def test_a_run_that_others_are_compared_with_comes_as_early_as_they() -> None:
-    faster = [c for c in cells_of("ip_cae") if c.row.metric == "speedup"]
-    uses = runs.cells_with(faster)
-    assert {run.method for run in uses} == {"cae", "ip_cae"}
-    assert set(runs.runs_of(faster)) == set(uses)
-    assert min(uses.values()) >= 1
-
-
-def test_repeated_cells_share_a_run() -> None:
-    step_cell = cell("wast", "9", "wast", "madelon", "svm_accuracy", update="step")
-    other = cell("wast", "2", "wast", "madelon", "svm_accuracy")
-    assert run_of(step_cell) == run_of(other)
 
 
 def test_the_first_change_of_ctre_is_that_of_the_implementation() -> None:
@@ -240,14 +220,6 @@ def test_mistakes(wanted: dict, message: str) -> None:
         chosen(**wanted)
 
 
-@pytest.mark.parametrize(
-    ("variant", "message"), [("wast", "and a method"), ("wats,stg", "did you mean 'wast'")]
-)
-def test_mistakes_in_the_variant(variant: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        papers.get_config(variant)
-
-
 def test_delays_need_all_methods(tmp_path: Path) -> None:
     delay_cell = cell("ctre", "6", "ctre_sim", "madelon", "training_delay_pct", hidden=(100,) * 3)
     needed = runs.runs_of([delay_cell])
@@ -285,26 +257,6 @@ def test_a_speed_up_is_how_much_earlier_cae_is_surpassed(tmp_path: Path) -> None
         assert compared_values(speedup_cell, finished) == [2.0]
 
 
-def test_costs_that_were_seen_set_the_scale() -> None:
-    madelon = run_of(cell("wast", "2", "wast", "madelon", "svm_accuracy"))
-    pcmac = run_of(cell("wast", "2", "wast", "pcmac", "svm_accuracy"))
-    guess = runs.expected([madelon, pcmac], 3, {})
-    measured = results.Cost(8 * runs.estimate(madelon, 2), 2)
-    seen = runs.expected([madelon, pcmac], 3, {madelon: measured})
-    assert seen[madelon] == pytest.approx(8 * guess[madelon])
-    # A run on other data counts less than one on the same.
-    assert 1.1 < seen[pcmac] / guess[pcmac] < 8
-
-
-def test_filters_score_columns_once_for_all_seeds() -> None:
-    trained, scored = (
-        run_of(cell("wast", "2", method, "usps", "svm_accuracy"))
-        for method in ("wast", "fisher_score")
-    )
-    assert runs.estimate(scored, 3) == runs.estimate(scored, 1)
-    assert runs.estimate(trained, 3) > runs.estimate(trained, 1)
-
-
 @slow_ids("run")
 @pytest.mark.parametrize("unseen", ["run", "dataset"])
 def test_most_kept_costs_are_predicted_within_a_factor_of_three(unseen: str) -> None:
@@ -322,10 +274,6 @@ def test_most_kept_costs_are_predicted_within_a_factor_of_three(unseen: str) -> 
         factors += [predicted[run] / measured[run] for run in group]
     within = [1 / 3 <= factor <= 3 for factor in factors]
     assert len(within) > 200 and sum(within) > 0.94 * len(within)
-
-
-def test_every_paper_has_a_protocol() -> None:
-    assert set(PAPERS) == set(papers.PROTOCOLS)
 
 
 def test_no_kept_result_is_without_a_verdict_or_a_reason() -> None:

@@ -168,28 +168,3 @@ def test_mistakes_train_nothing_and_leave_nothing(
     with pytest.raises(error, match=message):
         regularize.run(config, tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
-
-
-def test_strengths_that_are_not_there(tmp_path: Path) -> None:
-    config = tiny()
-    config.strengths = {"droput": (0.5,)}
-    with pytest.raises(ConfigError, match="did you mean 'dropout'"):
-        regularize.sweep(config)
-    config.strengths, config.logistic_regression = {"l1": ()}, False
-    with pytest.raises(ConfigError, match="give strengths"):
-        regularize.sweep(config)
-
-
-def test_configs() -> None:
-    for name in ("ehr_like", "pcmac", "smk_can_187", "quick", "basehock,quick"):
-        config = configs.get_config(name)
-        assert set(config.strengths) == set(regularize.LABELS)
-        for values in config.strengths.values():
-            assert len(set(values)) == (1 if "quick" in name else 5)
-            assert list(values) == sorted(values)
-        shape = configs.ENTRIES[config.data.name].shape
-        rows = 0.75 * config.data.options.get("num_samples", shape[0])
-        steps = int(np.ceil(rows / config.train.batch_size)) * config.train.num_epochs
-        assert configs.STEPS <= steps < configs.STEPS + 100
-    with pytest.raises(ConfigError, match="unknown variant"):
-        configs.get_config("pcmak")

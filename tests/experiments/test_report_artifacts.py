@@ -4,7 +4,6 @@ import csv
 import json
 import math
 import subprocess
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -19,7 +18,6 @@ from experiments.artifacts import (
     write_result_json,
     write_scores,
 )
-from experiments.artifacts.files import plain
 from fsjax.report import save_figure
 from fsjax.report.style import new_figure
 
@@ -93,10 +91,6 @@ def test_published_numbers_are_those_of_the_same_split(split, compared):
     assert ("embedded_accuracy" in paper) == compared
 
 
-def test_result_without_published_numbers():
-    assert result_dict(make_result(dataset="digits"))["paper"] == {}
-
-
 def test_options_of_the_method_choose_the_published_numbers():
     def mean(**options):
         method = named("wast", 20, **options)
@@ -119,16 +113,6 @@ def test_result_json_has_null_for_what_is_not_finite(tmp_path):
     read = json.loads((tmp_path / "result.json").read_text(), parse_constant=refuse)
     assert read["metrics"]["auc"] == [0.5, None, None]
     assert read["cost"] == {"train_flops": None, "params": 3}
-
-
-def test_plain_values():
-    values = {
-        1: (np.float32(0.5), np.arange(2), True, None, Path("a")),
-        "jax": jax.numpy.zeros(()),
-    }
-    assert plain(values) == {"1": [0.5, [0, 1], True, None, "a"], "jax": 0.0}
-    assert type(plain(np.int64(1))) is int
-    assert type(plain(np.bool_(True))) is bool
 
 
 def test_scores(tmp_path):
@@ -166,11 +150,6 @@ def test_config_json(tmp_path):
     assert "git_revision" in read
 
 
-def test_missing_package_has_no_version(monkeypatch):
-    monkeypatch.setattr(environment, "PACKAGES", ("no-such-package-here",))
-    assert environment.versions()["no-such-package-here"] is None
-
-
 def test_git_revision(tmp_path):
     def git(*arguments):
         who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
@@ -194,11 +173,6 @@ def test_git_revision(tmp_path):
     installed.mkdir()
     (installed / "code.py").write_text("1\n")
     assert environment.git_revision(installed) is None, "an untracked copy in a checkout"
-
-
-def test_git_revision_without_git(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert environment.git_revision() is None
 
 
 def test_save_figure(tmp_path):

@@ -14,7 +14,6 @@ import pytest
 from launcher import launch, launch_here
 from quick_configs import quick
 
-from configs import any as any_method
 from experiments import artifacts
 from experiments.launch import checksums, compare
 from experiments.launch import experiment as launch_module
@@ -165,7 +164,7 @@ def test_a_run_that_goes_on_elsewhere_says_where_it_began(tmp_path: Path) -> Non
 
 def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "curves.png").write_text("mine")
-    with pytest.raises(ConfigError, match=r"files that the run would replace \(curves.png\)"):
+    with pytest.raises(ConfigError, match="files that the run would replace"):
         run_experiment(quick(), tmp_path, progress=False)
     assert [path.name for path in tmp_path.iterdir()] == ["curves.png"]
 
@@ -221,25 +220,6 @@ def test_wast_from_the_command_line(tmp_path: Path) -> None:
     assert not any(name.startswith("valid") for name in recorded)
     for name in ("config.json", "scores.npz", "curves.png", "selection.png", "checkpoints"):
         assert (tmp_path / "run" / name).exists()
-
-
-@pytest.mark.slow
-def test_a_network_of_other_widths_from_the_command_line(tmp_path: Path) -> None:
-    done = launch_here(
-        "run",
-        "--config=configs/ctre_sim.py:quick",
-        "--config.train.num_epochs=1",
-        "--config.method.hidden=20,20,20",
-        "--config.method.epsilon=0",
-        "--config.method.density=0.2",
-        f"--workdir={tmp_path / 'run'}",
-    )
-    assert done.returncode == 0, done.stderr
-    result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert result["cost"]["params"] == 256 + 80 + 80 + 40
-    with (tmp_path / "run" / "metrics.csv").open() as file:
-        recorded = {f"{row['split']}/{row['metric']}" for row in csv.DictReader(file)}
-    assert {"train/sparsity", "valid/accuracy", "test/accuracy"} <= recorded
 
 
 @pytest.mark.slow
@@ -325,11 +305,3 @@ def test_variants_that_the_comma_has_cut_are_joined() -> None:
     assert compare.label_of(names[0]) == "wast-madelon-quick"
     config = load_config(names[0])
     assert (config.method.name, config.data.name, len(config.seeds)) == ("wast", "madelon", 2)
-
-
-@pytest.mark.slow
-def test_a_filter_is_judged_by_a_network_on_its_columns(tmp_path: Path) -> None:
-    config = any_method.get_config("fisher_score,quick")
-    config.evaluation.retrain.update(num_epochs=1, hidden=(8,))
-    result = run_experiment(config, tmp_path, progress=False)
-    assert list(result["metrics"]) == ["retrain_accuracy"]

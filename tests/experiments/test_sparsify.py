@@ -10,10 +10,9 @@ import ml_collections
 import numpy as np
 import pandas as pd
 import pytest
-from launcher import launch_here
 
 import fsjax
-from configs.sparsify import PAPER_STRENGTHS, get_config
+from configs.sparsify import get_config
 from experiments.studies import sparsify
 from fsjax.errors import ConfigError
 
@@ -113,7 +112,7 @@ def test_a_finished_comparison_is_read_again_and_another_one_refused(
     assert sparsify.run(tiny(), workdir, progress=False) == result
     config = tiny()
     config.binmask.initial = 0.2
-    with pytest.raises(ConfigError, match="holds another run .*binmask.initial was 0.1, is"):
+    with pytest.raises(ConfigError, match="holds another run .*binmask.initial was 0.1"):
         sparsify.run(config, workdir, progress=False)
 
 
@@ -171,34 +170,6 @@ def test_the_layers_shown_are_of_the_sparsest_good_network() -> None:
     assert sparsify.shown_strength(settings[2:] + [setting(1e-3, 0.999, 5.0)]) == 1e-4
 
 
-def test_configs() -> None:
-    config = get_config("quick,vgg19,cifar10")
-    assert (config.data.name, config.network.network, len(config.seeds)) == ("cifar10", "vgg19", 2)
-    assert get_config("cifar100").strengths == PAPER_STRENGTHS
-    assert get_config("cifar100").train.num_epochs == 320
-    mnist = get_config("mnist,mlp")
-    assert (mnist.network.hidden, mnist.train.batch_size, mnist.data.split) == (
-        (512, 512),
-        256,
-        "official",
-    )
-    assert get_config("mnist").network.network == get_config().network.network == "lenet5"
-    assert get_config("isolet").network.network == "mlp"
-
-
-@pytest.mark.parametrize(
-    ("variant", "message"),
-    [
-        ("mnist,lenet", "unknown variant 'lenet': did you mean 'lenet5'"),
-        ("digits,mlp,vgg19", "mlp and vgg19; choose one"),
-        ("mnist,regression", "unknown variant 'regression'"),
-    ],
-)
-def test_mistakes_in_the_variant(variant: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        get_config(variant)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -218,10 +189,3 @@ def test_mistakes_train_nothing_and_leave_nothing(
     with pytest.raises(ValueError, match=message):
         sparsify.run(config, tmp_path / "run", progress=False)
     assert not (tmp_path / "run").exists()
-
-
-def test_a_mistake_on_the_command_line() -> None:
-    done = launch_here("sparsify", "--config=configs/sparsify.py:mnist,lenet", "--workdir=x")
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: unknown variant 'lenet': did you mean 'lenet5'")
-    assert "Traceback" not in done.stderr

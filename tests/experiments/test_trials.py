@@ -20,14 +20,6 @@ def test_interval_is_that_of_scipy(trials):
     np.testing.assert_allclose([mean, mean - half, mean + half], [values.mean(), low, high])
 
 
-def test_interval_of_few_trials():
-    np.testing.assert_equal(mean_interval([3.0]), (3.0, np.nan))
-    np.testing.assert_equal(mean_interval([np.nan, 3.0, np.inf]), (3.0, np.nan))
-    np.testing.assert_equal(mean_interval([]), (np.nan, np.nan))
-    assert mean_interval([1.0, np.nan, 3.0]) == mean_interval(iter([1.0, 3.0]))
-    assert mean_interval([2.0, 2.0, 2.0]) == (2.0, 0.0)
-
-
 @pytest.mark.parametrize("plot", [plot_accuracy, plot_accuracy_sparsity, plot_layer_sparsity])
 def test_tables_are_checked(plot):
     with pytest.raises(DataError, match="no rows"):
@@ -36,13 +28,6 @@ def test_tables_are_checked(plot):
         plot([{"method": "BinMask", "trial": 1}])
     with pytest.raises(DataError, match="no rows|no column"):
         plot(selection_rows().iloc[:0])
-
-
-def test_numbers_of_tables_are_checked():
-    rows = selection_rows().to_dict("records")
-    rows[3]["accuracy"] = "high"
-    with pytest.raises(DataError, match="must be numbers"):
-        plot_accuracy(rows)
 
 
 def test_means_leave_out_places_that_are_missing():

@@ -9,7 +9,6 @@ import pytest
 
 import fsjax
 from fsjax.engine.loop import init_state
-from fsjax.errors import ConfigError
 from fsjax.method import Batch, Method, Spec, TrainState
 
 D, H, B = 6, 4, 9
@@ -139,17 +138,3 @@ def test_finds_columns_that_belong_together_and_the_penalty_shrinks_the_others()
     assert np.isin(control.selected, TRUTH).mean() <= 0.5
     others = np.setdiff1d(range(40), TRUTH)
     assert (stronger.scores[:, others].sum(axis=1) < result.scores[:, others].sum(axis=1) / 2).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"hidden": (6, 5)}, r"hidden=\(6, 5\); aefs has one hidden layer; give one width"),
-        ({"hidden": ()}, "hidden is empty"),
-        ({"penalty": -0.1}, "penalty=-0.1; choose a value from 0"),
-        ({"activation": "relu"}, "activation='relu'"),
-    ],
-)
-def test_bad_settings_are_named(options: dict, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        fsjax.methods.aefs(**options)

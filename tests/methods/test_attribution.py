@@ -6,8 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from marks import slow_ids
-from selection_tables import hits
 
 import fsjax
 from fsjax.method import Batch
@@ -58,18 +56,6 @@ def test_all_outputs_count_without_classes() -> None:
     data, x, weight = data_of(RNG.normal(size=(N, C)))
     expected = weight @ np.abs(slopes_of(x)).sum(-1) / weight.sum()
     np.testing.assert_allclose(attribution(network, "regression", data), expected, rtol=1e-4)
-
-
-@slow_ids("set-attribution", "set-attribution_times_input")
-@pytest.mark.parametrize("score", ["attribution", "attribution_times_input"])
-@pytest.mark.parametrize("name", ["set", "neural_network"])
-def test_informative_columns_are_found(name: str, score: str) -> None:
-    options = {"hidden": (24, 12), "learning_rate": 0.05, "rank_by": score}
-    if name == "set":
-        options |= {"epsilon": 4.0}
-    method = fsjax.methods.METHODS[name](**options)
-    assert hits(method, False, 15) == [3, 3]
-    assert max(hits(method, True, 15)) < 3
 
 
 def test_attribution_is_the_default_of_classifiers() -> None:

@@ -140,26 +140,6 @@ def test_gjsd_lowers_the_loss_by_lambda_times_the_divergence() -> None:
     assert difference == pytest.approx(0.3 * float(fsjax.concrete.gjsd(logits)), rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (dict(num_features=0), "at least 1"),
-        (dict(num_features=2.5), "whole number"),
-        (dict(noise="rows"), "did you mean 'row'"),
-        (dict(anneal="epochs"), "did you mean 'epoch'"),
-        (dict(temperature_start=0.0), "above 0"),
-        (dict(temperature_end=-1.0), "above 0"),
-        (dict(learning_rate=0.0), "above 0"),
-        (dict(gjsd_weight=-0.1), "choose a value from 0"),
-        (dict(dropout=1.0), "from 0 to below 1"),
-        (dict(hidden=(0,)), "at least 1"),
-    ],
-)
-def test_bad_settings_are_named(options: dict, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        fsjax.methods.ip_cae(**options)
-
-
 def test_unknown_method_is_named_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match="did you mean 'ip_cae'"):
         fsjax.methods.get_method("ipcae")

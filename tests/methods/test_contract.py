@@ -120,7 +120,7 @@ def test_scores_of_the_wrong_sign_are_found() -> None:
     def select(state: TrainState) -> Selection:
         return Selection(-method.select(state).scores)
 
-    with pytest.raises(AssertionError, match="a larger score than others in only 0 % of the pairs"):
+    with pytest.raises(AssertionError, match="a larger score than others in only 0 %"):
         testing.check_method(method._replace(select=select))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 import fsjax
 from fsjax.engine.loop import init_state
-from fsjax.errors import ConfigError
 from fsjax.method import Batch, Method, Spec, TrainState
 from fsjax.methods.deep_lasso import SMOOTHING
 
@@ -125,11 +123,6 @@ def labels() -> np.ndarray:
     return (x[:, TRUTH].sum(axis=1) > 0).astype(int)
 
 
-def share_of_truth(result: fsjax.FitResult) -> np.ndarray:
-    """Of the scores, ``(S,)``; a tenth by chance."""
-    return result.scores[:, TRUTH].sum(axis=1) / result.scores.sum(axis=1)
-
-
 @pytest.mark.slow
 def test_finds_the_informative_columns_and_none_without_labels() -> None:
     y = labels()
@@ -137,26 +130,3 @@ def test_finds_the_informative_columns_and_none_without_labels() -> None:
     assert [set(columns) for columns in result.selected] == [set(TRUTH)] * 3
     control = fit(np.random.default_rng(5).permutation(y), 0.3)
     assert np.isin(control.selected, TRUTH).mean() < 0.5
-
-
-@pytest.mark.slow
-def test_the_penalty_concentrates_the_gradient_on_informative_columns() -> None:
-    y = labels()
-    without, weak, strong = (share_of_truth(fit(y, penalty)) for penalty in (0.0, 0.3, 1.0))
-    assert (weak > without + 0.05).all()
-    assert strong.mean() > weak.mean()
-
-
-@pytest.mark.slow
-def test_batch_normalisation_and_dropout_take_part() -> None:
-    y = labels()
-    result = fit(y, 0.1, batch_norm=True, dropout=0.1)
-    assert np.isin(result.selected, TRUTH).mean() > 0.8
-    chex.assert_tree_all_finite(result.states.extra)
-
-
-def test_bad_settings_are_named() -> None:
-    with pytest.raises(ConfigError, match="penalty=-1.0; choose a value from 0"):
-        make(penalty=-1.0)
-    with pytest.raises(TypeError, match="no argument 'finetune_epochs'"):
-        make(finetune_epochs=3)

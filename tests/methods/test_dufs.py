@@ -12,7 +12,6 @@ from scipy.stats import norm
 
 import fsjax
 from fsjax.engine.loop import init_state
-from fsjax.errors import ConfigError
 from fsjax.method import Batch, Method, Spec, TrainState
 
 D, B = 5, 9
@@ -149,17 +148,3 @@ def test_finds_the_columns_of_the_clusters(options: dict) -> None:
     assert gates[list(TRUTH)].min() > gates[np.setdiff1d(range(20), TRUTH)].max() + 0.2
     # By chance it is a fifth.
     assert np.isin(control.selected, TRUTH).mean() <= 0.5
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"loss": "product"}, "loss='product'"),
-        ({"width": 0.0}, "width=0.0; choose a value above 0"),
-        ({"walk_steps": 0}, "walk_steps=0"),
-        ({"strength": -1.0}, "strength=-1.0; choose a value from 0"),
-    ],
-)
-def test_bad_settings_are_named(options: dict, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        fsjax.methods.dufs(**options)

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from selection_tables import hits
 
 import fsjax
 from fsjax.engine.loop import init_state, train_step
@@ -24,13 +23,7 @@ INSIDE = 6
 
 def make() -> Method:
     return fsjax.methods.entryprune(
-        K,
-        candidates=0.4,
-        every=EVERY,
-        hidden=(),
-        optimizer="sgd",
-        learning_rate=RATE,
-        momentum=0.0,
+        K, candidates=0.4, every=EVERY, hidden=(), optimizer="sgd", learning_rate=RATE, momentum=0.0
     )
 
 
@@ -128,20 +121,3 @@ def test_relative_change_is_standardised_over_the_inputs() -> None:
     np.testing.assert_allclose(relative, (total - total.mean()) / total.std(), rtol=1e-4)
     moved = relative_change(jnp.asarray(3 * change), jnp.asarray(inside))
     np.testing.assert_allclose(np.asarray(moved)[inside], relative, rtol=1e-4)
-
-
-@pytest.mark.parametrize("candidates", [0.0, 1.0])
-def test_extreme_shares_of_candidates(candidates: float) -> None:
-    method = fsjax.methods.entryprune(K, candidates=candidates, every=1, hidden=(4,))
-    state = begun(method)
-    state, _ = jax.jit(functools.partial(train_step, method))(state, batch(1), jax.random.key(0))
-    # At least one candidate; at most all columns that are not constant.
-    assert int(state.extra["entered"].sum()) == (1 if candidates == 0 else D - 1 - K)
-
-
-@pytest.mark.slow
-def test_informative_columns_are_found() -> None:
-    # Few steps are not enough: a batch has 32 rows, and the network 7 inputs.
-    method = fsjax.methods.entryprune(3, hidden=(16,), every=40)
-    assert hits(method, False, 60) == [3, 3]
-    assert max(hits(method, True, 60)) < 3

@@ -91,28 +91,6 @@ def signal() -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-@pytest.mark.slow
-def test_finds_the_columns_that_differ_between_the_classes() -> None:
-    x, y = signal()
-    method = fsjax.methods.fisher_score(3, hidden=(16,))
-    options = dict(seeds=(0, 1), num_epochs=30, batch_size=32)
-    result = fsjax.fit(method, (x, y), **options)
-    # The filter has no chance in it: every seed has the same columns in the same order.
-    assert result.selected.tolist() == [[17, 11, 4]] * 2
-    rows = result.splits[0].train
-    scaled = (x[rows] - x[rows].mean(axis=0)) / x[rows].std(axis=0)
-    np.testing.assert_allclose(result.scores[0], reference(scaled, y[rows]), rtol=1e-3)
-    control = fsjax.fit(fsjax.methods.random_selection(3, hidden=(16,)), (x, y), **options)
-    accuracy = result.metrics["embedded_accuracy"].mean()
-    assert accuracy > control.metrics["embedded_accuracy"].mean() + 10
-
-    shuffled = np.random.default_rng(3).permutation(y)
-    result = fsjax.fit(method, (x, shuffled), **options)
-    assert set(result.selected[0].tolist()) != {4, 11, 17}
-    assert result.scores.max() < 0.1
-    assert result.metrics["embedded_accuracy"].mean() < 50
-
-
 def test_the_filter_trains_nothing_and_sees_the_training_rows_alone() -> None:
     x, y = signal()
     plan = fsjax.plan(fsjax.methods.fisher_score(), (x, y), num_features=[3, 1], seeds=(0, 1))
@@ -124,7 +102,7 @@ def test_the_filter_trains_nothing_and_sees_the_training_rows_alone() -> None:
     assert several.selected.tolist() == [[17, 11, 4]] * 2 and one.selected.tolist() == [[17]] * 2
     assert several.metrics == several.history == {} and several.states.params == ()
     assert several.cost["trained_epochs"] == several.cost["params"] == 0
-    with pytest.raises(ConfigError, match="fisher_score only selects columns; it does not predict"):
+    with pytest.raises(ConfigError, match="fisher_score only selects columns"):
         several.predict(x)
 
 

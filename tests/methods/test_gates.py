@@ -1,4 +1,7 @@
-"""BinMask and STG as feature selectors: equations, searches, and small real trainings."""
+"""BinMask and STG as feature selectors: equations, searches, and small real trainings.
+
+Covers ``fsjax.sparsity.binmask``.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ import fsjax
 from fsjax.data import load
 from fsjax.engine.loop import init_state, train_step
 from fsjax.engine.search import threshold_for
-from fsjax.errors import ConfigError
 from fsjax.method import Batch, Method, Spec, TrainState
 from fsjax.sparsity import masked_weights
 
@@ -235,45 +237,3 @@ def test_masked_weights_become_sparse_and_still_predict() -> None:
     kernels = masked_weights(jax.tree.map(lambda x: x[0], result.states.params))
     values = np.concatenate([np.ravel(k) for k in jax.tree.leaves(kernels) if k.ndim > 1])
     assert np.mean(values == 0) == pytest.approx(sparsity[-1], abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: fsjax.methods.binmask(masked="input"), "did you mean 'inputs'"),
-        (lambda: fsjax.methods.binmask(strength=-1.0), "strength=-1.0"),
-        (lambda: fsjax.methods.binmask(strength=0.0), "search cannot start"),
-        (lambda: fsjax.methods.binmask(smoothing=1.0), "smoothing=1.0"),
-        (lambda: fsjax.methods.binmask(warmup=1.5), "warmup=1.5"),
-        (lambda: fsjax.methods.binmask(finetune_epochs=2), "needs masked=.weights."),
-        (lambda: fsjax.methods.stg(sigma=0.0), "sigma=0.0"),
-        (lambda: fsjax.methods.stg(penalty="max"), "penalty='max'"),
-        (lambda: fsjax.methods.stg(num_features=0), "num_features=0"),
-        (lambda: fsjax.methods.neural_network(network="lenet"), "did you mean 'lenet5'"),
-        (lambda: fsjax.methods.neural_network(optimizer="sdg"), "did you mean 'sgd'"),
-        (lambda: fsjax.methods.neural_network(learning_rate=0.0), "learning_rate=0.0"),
-        (lambda: fsjax.methods.neural_network(hidden=8), "hidden=8"),
-        (lambda: fsjax.methods.neural_network(dropout=1.0), "dropout=1.0"),
-        (lambda: fsjax.methods.neural_network(activation="tan"), "did you mean 'tanh'"),
-    ],
-    ids=range(15),
-)
-def test_mistakes(build, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        build()
-
-
-@pytest.mark.slow
-def test_stg_keeps_one_of_each_group_of_copies_to_reconstruct_them() -> None:
-    rng = np.random.default_rng(0)
-    signals = np.repeat(rng.normal(size=(400, 3)), 4, axis=1)
-    noise = 0.3 * rng.normal(size=(400, 16))
-    x = (noise + np.pad(signals, ((0, 0), (0, 4)))).astype(np.float32)
-    method = fsjax.methods.stg(3, hidden=(16,), learning_rate=0.03, search=False, strength=1.0)
-    options = {"seeds": (0, 1), "num_epochs": 40, "scaling": "none", "task": "reconstruction"}
-    result = fsjax.fit(method, (x, None), **options)
-    for selected in result.selected:
-        assert sorted(selected // 4) == [0, 1, 2]
-    # Columns that say nothing of each other cannot be reconstructed from a few.
-    alone = fsjax.fit(method, (rng.permuted(x, axis=0), None), **options)
-    assert result.metrics["mse"].max() < 0.6 * alone.metrics["mse"].min()

@@ -7,8 +7,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-import fsjax
-from fsjax.errors import ConfigError
 from fsjax.methods.icap import MERGES
 from fsjax.methods.shared.greedy_information import greedy_scores
 
@@ -52,8 +50,3 @@ def test_several_partial_copies_cost_more_in_sum_than_at_most() -> None:
         for name, merge in MERGES.items()
     }
     assert place["max"] <= place["sum"]
-
-
-def test_another_rule_is_refused() -> None:
-    with pytest.raises(ConfigError, match="redundancy='mean'"):
-        fsjax.methods.icap(redundancy="mean")

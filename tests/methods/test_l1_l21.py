@@ -7,7 +7,6 @@ import pytest
 from selection_tables import linear_table
 
 import fsjax
-from fsjax.errors import ConfigError
 from fsjax.methods.l1_l21 import multitask_logistic
 
 
@@ -82,8 +81,3 @@ def test_many_classes_leave_weights_at_the_default_penalty() -> None:
     fixed = fsjax.methods.l1_l21(penalty=0.1, relative=False)
     with pytest.warns(UserWarning, match="same score"):
         assert not fsjax.fit(fixed, (x, y), num_features=1).scores.any()
-
-
-def test_a_negative_penalty_is_refused() -> None:
-    with pytest.raises(ConfigError, match="penalty=-1"):
-        fsjax.methods.l1_l21(penalty=-1.0)

@@ -98,42 +98,6 @@ def test_seeds_alone_and_together_are_equal(path_fit: fsjax.FitResult) -> None:
         np.testing.assert_array_equal(path_fit.selected[1], other.selected[row])
 
 
-@pytest.mark.slow
-def test_minibatches() -> None:
-    result = fit(columns(shuffled=False), batch_size=32, shuffle=True, seeds=(0,))
-    assert set(result.selected[0].tolist()) == set(INFORMATIVE)
-    assert result.metrics["embedded_accuracy"][0] > 75
-    lambdas = np.unique(result.history["train/lambda"])
-    expected = 0.1 * FINDER["path_multiplier"] ** np.arange(len(lambdas) - 1)
-    np.testing.assert_allclose(lambdas[1:], expected, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (dict(num_features=0), "num_features=0; choose a whole number, at least 1"),
-        (dict(until=-1), "until=-1; choose a whole number from 0, or None"),
-        (dict(until=5), "until=5 is above num_features=4"),
-        (dict(hidden=()), "hidden is empty"),
-        (dict(hidden=(0,)), "a width of hidden=0"),
-        (dict(hierarchy=-1.0), "hierarchy=-1.0; choose a value from 0"),
-        (dict(dense_epochs=0), "dense_epochs=0"),
-        (dict(dense_patience=0), "dense_patience=0"),
-        (dict(path_epochs=1.5), "path_epochs=1.5"),
-        (dict(path_patience=0), "path_patience=0"),
-        (dict(learning_rate=0.0), "learning_rate=0.0; choose a value above 0"),
-        (dict(path_learning_rate=float("nan")), "path_learning_rate=nan"),
-        (dict(path_start=0.0), "path_start=0.0; choose a value above 0"),
-        (dict(momentum=1.0), "momentum=1.0"),
-        (dict(path_multiplier=1.0), "path_multiplier=1.0; choose a value above 1"),
-        (dict(tolerance=1.1), "tolerance=1.1"),
-    ],
-)
-def test_bad_settings_are_named(options: dict, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        lassonet(**{"num_features": 4, **options})
-
-
 def test_validation_has_to_be_by_the_loss() -> None:
     with pytest.raises(ConfigError, match="best_by='accuracy', but lassonet stops"):
         fsjax.plan(lassonet(4), columns(shuffled=False), best_by="accuracy")

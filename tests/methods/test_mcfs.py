@@ -178,24 +178,6 @@ def clusters() -> np.ndarray:
     return x
 
 
-@pytest.mark.parametrize("signed", [False, True])
-def test_finds_the_columns_that_separate_clusters(signed: bool) -> None:
-    x = clusters()
-    method = fsjax.methods.mcfs(2, num_clusters=3, metric="euclidean", signed=signed)
-    result = fsjax.fit(method, (x, None), seeds=(0, 1), scaling="none")
-    assert result.selected[0].tolist() == result.selected[1].tolist()
-    selected = set(result.selected[0].tolist())
-    assert selected == {2, 7} or (signed and selected & {2, 7})
-    assert share_of_two(result) > (0.5 if signed else 0.65)
-    noise = np.random.default_rng(2).normal(size=x.shape)
-    assert share_of_two(fsjax.fit(method, (noise, None), scaling="none")) < 0.5
-
-
-def share_of_two(result: fsjax.FitResult) -> float:
-    """The share of columns 2 and 7 in the sum of the scores."""
-    return float(result.scores[0, [2, 7]].sum() / result.scores[0].sum())
-
-
 def test_rows_without_weight_do_not_count() -> None:
     x = clusters().astype(np.float32)
     method = fsjax.methods.mcfs(2, num_clusters=3)

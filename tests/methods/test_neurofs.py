@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from selection_tables import hits
 
 import fsjax
 from fsjax.engine.loop import Arrays, Rows, init_state, train_epoch
@@ -159,10 +158,3 @@ def test_numbers_of_inputs_and_connections_over_a_run() -> None:
 
 def active_of(state: TrainState) -> np.ndarray:
     return np.asarray(state.masks["layer_0"]["kernel"]).any(1)
-
-
-@pytest.mark.slow
-def test_informative_columns_are_found() -> None:
-    method = fsjax.methods.neurofs(3, hidden=(24, 12), epsilon=4.0, learning_rate=0.05)
-    assert hits(method, False, 20) == [3, 3]
-    assert max(hits(method, True, 20)) < 3

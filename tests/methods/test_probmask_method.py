@@ -14,10 +14,9 @@ from fsjax.data import load
 from fsjax.engine.epoch_metrics import metrics_of_rows
 from fsjax.engine.loop import init_state, train_epoch
 from fsjax.engine.rows import Arrays, Rows, as_batch
-from fsjax.errors import ConfigError
 from fsjax.method import Batch, Method, Spec, TrainState
 from fsjax.methods.probmask import probmask
-from fsjax.sparsity.probmask import mask_sparsity, num_probabilities, project
+from fsjax.sparsity.probmask import num_probabilities, project
 
 EPOCHS, FINETUNE, DENSITY = 20, 4, 0.2
 
@@ -110,8 +109,7 @@ def test_masks_rest_in_fine_tuning() -> None:
         assert all(jax.tree.leaves(moved))
     # What is predicted with has the same zeros, whichever thresholds there are.
     chex.assert_trees_all_equal(
-        scores(method, states[-1]) == 0,
-        scores(method, states[-1].replace(extra=first.extra)) == 0,
+        scores(method, states[-1]) == 0, scores(method, states[-1].replace(extra=first.extra)) == 0
     )
 
 
@@ -197,30 +195,3 @@ def test_more_samples_are_averaged() -> None:
         chex.assert_shape(means, (200, 6))
         spread[samples] = np.var(values), np.mean(np.var(means, axis=0))
     np.testing.assert_allclose(np.divide(spread[1], spread[4]), 4.0, rtol=0.35)
-
-
-def test_even_one_epoch_is_sparse() -> None:
-    method = probmask(density=0.2, hidden=(6,))
-    state = started(method, SPEC._replace(num_epochs=1))
-    state = method.after_step(state, None, {"stats": state.extra["stats"]}, rows(), None)
-    assert float(mask_sparsity(state.params.probabilities)) == pytest.approx(0.8, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"density": 0.0},
-        {"density": 1.1},
-        {"samples": 0},
-        {"temperature_start": 0.0},
-        {"temperature_end": -1.0},
-        {"score_learning_rate": 0.0},
-        {"sparsify_start": 0.7},
-        {"sparsify_end": 1.0},
-        {"max_norm": 0.0},
-        {"evaluation": "mean"},
-    ],
-)
-def test_mistakes_are_named(wrong: dict) -> None:
-    with pytest.raises(ConfigError, match=next(iter(wrong))):
-        probmask(**wrong)

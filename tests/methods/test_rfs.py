@@ -9,7 +9,6 @@ import pytest
 from selection_tables import linear_table
 
 import fsjax
-from fsjax.errors import ConfigError
 from fsjax.methods.rfs import rfs_weights
 
 
@@ -62,11 +61,6 @@ def test_whole_weights_are_repeated_rows() -> None:
     weights = rfs_weights(x, targets, weight, tolerance=1e-10)
     twice = np.concatenate([x, x[:20]]), np.concatenate([targets, targets[:20]]), np.ones(80)
     np.testing.assert_allclose(weights, rfs_weights(*twice, tolerance=1e-10), atol=1e-3)
-
-
-def test_a_penalty_of_zero_is_refused() -> None:
-    with pytest.raises(ConfigError, match="penalty=0"):
-        fsjax.methods.rfs(penalty=0.0)
 
 
 def test_the_target_of_other_classes() -> None:

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from marks import slow_ids
-from selection_tables import hits
 
 import fsjax
 from fsjax.engine.loop import init_state, train_step
@@ -110,10 +109,3 @@ def test_logits_learn_which_column_matters() -> None:
         assert slope[i] == pytest.approx(difference, rel=0.05, abs=1e-5)
     assert slope[3] == 0  # a constant column
     assert np.abs(slope[ALLOWED]).min() > 0
-
-
-@pytest.mark.slow
-def test_informative_columns_are_found() -> None:
-    method = fsjax.methods.sequential_attention(3, hidden=(16,), learning_rate=0.01)
-    assert hits(method, False, 30) == [3, 3]
-    assert max(hits(method, True, 30)) < 3

@@ -12,7 +12,6 @@ from marks import slow_ids
 import fsjax
 from fsjax.data import Dataset, load
 from fsjax.engine.loop import init_state, train_step
-from fsjax.errors import ConfigError
 from fsjax.evaluation import svm_accuracy
 from fsjax.method import Batch, Method, Spec, TrainState
 from fsjax.sparsity import count_active
@@ -198,39 +197,6 @@ def test_starting_connections_and_weights() -> None:
         # The fan-in of the dense layer, as the authors' code has it.
         assert np.abs(kernel).max() == pytest.approx(1 / np.sqrt(fan_in), rel=0.01)
     assert not np.any(method.select(state).scores)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (dict(density=0.0), "density=0.0; choose a value above 0"),
-        (dict(density=-0.1), "density=-0.1; choose a value above 0"),
-        (dict(density=1.5), "density=1.5"),
-        (dict(hidden=(6, 5)), r"hidden=\(6, 5\); wast has one hidden layer; give one width"),
-        (dict(hidden=()), "hidden is empty"),
-        (dict(hidden=(0,)), "a width of hidden=0; choose a whole number, at least 1"),
-        (dict(drop="magnitud"), "did you mean 'magnitude'"),
-        (dict(sensitivity="gradients"), "did you mean 'gradient'"),
-        (dict(update="steps"), "did you mean 'step'"),
-        (dict(drop_fraction=1.1), "drop_fraction=1.1; choose a value from 0 to 1"),
-        (dict(sensitivity_weight=-0.1), "sensitivity_weight=-0.1"),
-        (dict(input_noise=-1.0), "input_noise=-1.0; choose a value from 0"),
-        (dict(input_noise=float("nan")), "input_noise=nan"),
-        (dict(learning_rate=0.0), "learning_rate=0.0; choose a value above 0"),
-        (dict(momentum=1.0), "momentum=1.0"),
-    ],
-)
-def test_bad_settings_are_named(options: dict, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        fsjax.methods.wast(**options)
-
-
-def test_it_is_for_reconstruction() -> None:
-    data = load("digits")
-    with pytest.raises(ConfigError, match="wast is for the task reconstruction, not for class"):
-        fsjax.fit(make(), data, task="classification", num_features=5)
-    with pytest.raises(ConfigError, match="wast can select any number of columns; give"):
-        fsjax.fit(make(), data)
 
 
 SEEDS = (0, 1, 2)

@@ -17,13 +17,11 @@ from hypothesis.extra import numpy as hnp
 
 from fsjax.errors import ConfigError
 from fsjax.metrics.stability import (
-    Stability,
     complementary_pairs,
     consensus,
     nogueira_stability,
     selection_frequency,
     selection_mask,
-    shuffled_by_class,
     stability_metrics,
 )
 
@@ -88,34 +86,6 @@ def test_selections_of_equal_size_by_their_pairs(rows: int, d: int, data: st.Dat
     assert stability.value == pytest.approx(np.mean(kuncheva), abs=1e-12)
 
 
-@given(CHOSEN, st.randoms(use_true_random=False))
-def test_order_does_not_matter_and_range(chosen: np.ndarray, random) -> None:
-    stability = nogueira_stability(chosen)
-    m, d = chosen.shape
-    moved = chosen[random.sample(range(m), m)][:, random.sample(range(d), d)]
-    assert nogueira_stability(moved) == pytest.approx(stability, abs=1e-7, nan_ok=True)
-    assert -1 / (m - 1) - 1e-12 <= stability.value <= 1
-    if m > 2:
-        assert stability.lower <= stability.value <= stability.upper
-
-
-def test_known_values() -> None:
-    row = np.array([[True, False, True, False, False]])
-    assert nogueira_stability(np.repeat(row, 4, axis=0)) == Stability(1.0, 1.0, 1.0, 0.95)
-    halves = np.array([[True, True, False, False], [False, False, True, True]])
-    assert nogueira_stability(halves).value == pytest.approx(-1)
-    # One of two columns is shared, which is the expectation for random pairs of four.
-    assert nogueira_stability(selection_mask([[0, 1], [0, 2]], 4)).value == pytest.approx(0)
-
-
-def test_unrelated_selections_have_no_stability() -> None:
-    rng = np.random.default_rng(0)
-    chosen = np.argsort(rng.random((300, 100)), axis=1) < 10
-    stability = nogueira_stability(chosen)
-    assert abs(stability.value) < 5e-3
-    assert stability.lower < 0 < stability.upper
-
-
 @pytest.mark.parametrize(("number", "least"), [(10, 0.8), (50, 0.91)])
 def test_share_of_intervals_that_hold_the_true_value(number: int, least: float) -> None:
     rng = np.random.default_rng(1)
@@ -125,50 +95,6 @@ def test_share_of_intervals_that_hold_the_true_value(number: int, least: float) 
     assert np.mean([estimate.value for estimate in estimates]) == pytest.approx(truth, abs=0.01)
     share = np.mean([estimate.lower <= truth <= estimate.upper for estimate in estimates])
     assert least <= share <= 0.99
-
-
-@pytest.mark.parametrize("everything", [True, False])
-def test_all_or_no_columns(everything: bool) -> None:
-    stability = nogueira_stability(np.full((3, 4), everything))
-    assert all(math.isnan(value) for value in stability[:3])
-
-
-@pytest.mark.parametrize(
-    ("chosen", "level", "message"),
-    [
-        (np.ones((1, 3), bool), 0.95, "the number of selections is 1; give at least 2"),
-        (np.ones((2, 3)), 0.95, "float64 and shape"),
-        (np.ones(3, bool), 0.95, r"shape \(3,\); give booleans"),
-        (np.ones((3, 0), bool), 0.95, r"shape \(3, 0\)"),
-        (np.eye(3, dtype=bool), 1.0, "level=1.0"),
-    ],
-)
-def test_stability_of_what_is_no_selections(chosen, level, message) -> None:
-    with pytest.raises(ConfigError, match=message):
-        nogueira_stability(chosen, level)
-
-
-def test_frequency_of_columns_and_of_booleans() -> None:
-    picks = np.array([[0, 2], [2, 2], [3, 2], [0, 1]])
-    frequency = [0.5, 0.25, 0.75, 0.25, 0.0]
-    np.testing.assert_array_equal(selection_frequency(picks, 5), frequency)
-    np.testing.assert_array_equal(selection_frequency(selection_mask(picks, 5), 5), frequency)
-
-
-@pytest.mark.parametrize(
-    ("selections", "message"),
-    [
-        ([[0, 5]], "columns from 0 to 5; the 5 columns"),
-        ([[-1, 2]], "columns from -1 to 2"),
-        ([0, 1], r"shape \(2,\)"),
-        ([[0.5]], "float64"),
-        (np.ones((2, 4), bool), r"shape \(2, 4\) for 5 columns"),
-        (np.ones((0, 5), bool), "no selections"),
-    ],
-)
-def test_what_is_no_selection(selections, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        selection_frequency(selections, 5)
 
 
 @settings(max_examples=50)
@@ -201,27 +127,6 @@ def test_rare_classes_are_in_both_halves() -> None:
     for first, second in complementary_pairs(len(y), 20, 0, y):
         assert Counter(y[first])["few"] == Counter(y[second])["few"] == 1
         assert Counter(y[first])["rare"] == Counter(y[second])["rare"] == 1
-
-
-def test_order_by_class() -> None:
-    classes = np.array([2, 0, 2, 2, 0, 1, 2])
-    order = shuffled_by_class(classes, np.random.default_rng(0))
-    assert sorted(order) == list(range(7))
-    np.testing.assert_array_equal(classes[order], [1, 0, 0, 2, 2, 2, 2])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((1, 1, 0), "num_rows=1"),
-        ((4, 0, 0), "num_pairs=0"),
-        ((4, 1, -1), "seed=-1"),
-        ((4, 1, 0, np.zeros(3)), r"y has shape \(3,\) for 4 rows"),
-    ],
-)
-def test_pairs_that_cannot_be_drawn(arguments, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        complementary_pairs(*arguments)
 
 
 def test_consensus_by_frequency_then_rank_then_order() -> None:
@@ -273,21 +178,6 @@ def test_consensus_follows_the_columns(seeds: int, d: int, data: st.DataObject) 
     assert len(set(moved.tolist())) == number
 
 
-@pytest.mark.parametrize(
-    ("scores", "number", "message"),
-    [
-        (np.zeros((3, 4)), 2, "for 2 selections"),
-        (np.zeros(4), 2, r"shape \(4,\)"),
-        (np.zeros((2, 4)), 5, "num_features=5"),
-        (np.zeros((2, 4)), 0, "num_features=0"),
-        (np.zeros((2, 2)), 1, "columns from 0 to 3"),
-    ],
-)
-def test_consensus_of_what_does_not_fit(scores, number: int, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        consensus(np.array([[0, 1], [2, 3]]), scores, number)
-
-
 def fitted(selected: list[list[int]], columns: int = 4) -> SimpleNamespace:
     """The attributes that :func:`stability_metrics` uses; scores favour early columns."""
     scores = np.tile(-np.arange(columns, dtype=np.float32), (len(selected), 1))
@@ -321,3 +211,34 @@ def test_metrics_that_have_no_interval(selected: list[list[int]], stability: flo
     assert metrics["num_seeds"] == len(selected)
     assert metrics["consensus"] == sorted(selected[0])
     assert metrics["consensus_frequency"] == [1.0] * len(selected[0])
+
+
+TWO = np.array([[0, 1], [2, 3]])
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        (nogueira_stability, (np.ones((1, 3), bool),), "the number of selections is 1"),
+        (nogueira_stability, (np.ones((2, 3)),), "float64 and shape"),
+        (nogueira_stability, (np.ones((3, 0), bool),), r"shape \(3, 0\)"),
+        (nogueira_stability, (np.eye(3, dtype=bool), 1.0), "level=1.0"),
+        (selection_frequency, ([[0, 5]], 5), "columns from 0 to 5; the 5 columns"),
+        (selection_frequency, ([[-1, 2]], 5), "columns from -1 to 2"),
+        (selection_frequency, ([0, 1], 5), r"shape \(2,\)"),
+        (selection_frequency, ([[0.5]], 5), "float64"),
+        (selection_frequency, (np.ones((2, 4), bool), 5), r"shape \(2, 4\) for 5 columns"),
+        (selection_frequency, (np.ones((0, 5), bool), 5), "no selections"),
+        (complementary_pairs, (1, 1, 0), "num_rows=1"),
+        (complementary_pairs, (4, 0, 0), "num_pairs=0"),
+        (complementary_pairs, (4, 1, -1), "seed=-1"),
+        (complementary_pairs, (4, 1, 0, np.zeros(3)), r"y has shape \(3,\) for 4 rows"),
+        (consensus, (TWO, np.zeros((3, 4)), 2), "for 2 selections"),
+        (consensus, (TWO, np.zeros(4), 2), r"shape \(4,\)"),
+        (consensus, (TWO, np.zeros((2, 4)), 5), "num_features=5"),
+        (consensus, (TWO, np.zeros((2, 2)), 1), "columns from 0 to 3"),
+    ],
+)
+def test_what_does_not_fit(function, arguments, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        function(*arguments)

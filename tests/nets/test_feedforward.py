@@ -22,21 +22,6 @@ def layers_of(net: Feedforward, key: jax.Array, columns: int) -> dict:
     return jax.jit(net.init)(key, jnp.ones((1, columns)))["params"]
 
 
-@pytest.mark.parametrize("hidden", [(20,), (20, 10)])
-def test_shapes(key: jax.Array, hidden: tuple[int, ...]) -> None:
-    net, x = Feedforward(7, hidden), jnp.ones((3, 5))
-    params = layers_of(net, key, 5)
-    widths = (5, *hidden, 7)
-    assert list(params) == [f"layer_{i}" for i in range(len(hidden) + 1)]
-    for i, layer in enumerate(params.values()):
-        chex.assert_shape(layer["kernel"], (widths[i], widths[i + 1]))
-        chex.assert_shape(layer["bias"], (widths[i + 1],))
-    values = net.apply({"params": params}, x, method="activations")
-    assert [value.shape for value in values] == [(3, width) for width in widths]
-    chex.assert_trees_all_equal(values[0], x)
-    chex.assert_trees_all_equal(net.apply({"params": params}, x), values[-1])
-
-
 @pytest.mark.parametrize("initialisation", INITIALISATIONS)
 def test_starting_weights(key: jax.Array, initialisation: str) -> None:
     net = Feedforward(30, (300, 200), "relu", initialisation)

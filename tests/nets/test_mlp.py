@@ -5,29 +5,13 @@ Covers ``fsjax.nets.mlp``.
 
 from __future__ import annotations
 
-from functools import partial
-
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from fsjax.errors import ConfigError
 from fsjax.nets import MLP
-
-
-@pytest.mark.parametrize("hidden", [(), (20,), (20, 10)])
-def test_shapes(key: jax.Array, hidden: tuple[int, ...]) -> None:
-    net = MLP(7, hidden)
-    x = jnp.ones((3, 5))
-    params = net.init(key, x)
-    chex.assert_shape(net.apply(params, x), (3, 7))
-    kernels = [leaf for leaf in jax.tree.leaves(params) if leaf.ndim == 2]
-    assert len(kernels) == len(hidden) + 1
-    for kernel in kernels:
-        bound = 1 / np.sqrt(kernel.shape[0])
-        assert 0.8 * bound < np.abs(kernel).max() <= bound
 
 
 def test_forward_pass(key: jax.Array) -> None:
@@ -45,15 +29,6 @@ def test_forward_pass(key: jax.Array) -> None:
     chex.assert_trees_all_close(
         np.asarray(net.apply({"params": params}, x), np.float64), expected, rtol=1e-4, atol=1e-5
     )
-
-
-def test_dropout_acts_in_training_only(key: jax.Array) -> None:
-    net = MLP(2, (50,), dropout=0.5)
-    x = jnp.ones((4, 5))
-    params = net.init(key, x)
-    chex.assert_trees_all_equal(net.apply(params, x), net.apply(params, x))
-    rngs = {"dropout": jax.random.key(2)}
-    assert not np.allclose(net.apply(params, x, train=True, rngs=rngs), net.apply(params, x))
 
 
 @pytest.mark.parametrize(
@@ -96,23 +71,6 @@ def test_activation_then_batch_statistics(key: jax.Array, activation: str, funct
     scaled = (active - 0.1 * mean) / np.sqrt(0.9 + 0.1 * var + 1e-5)
     expected = scaled @ last["kernel"] + last["bias"]
     chex.assert_trees_all_close(np.float64(after), expected[:1], rtol=1e-4, atol=1e-5)
-
-
-def test_without_batch_norm_nothing_but_parameters() -> None:
-    net = MLP(2, (4, 3))
-    x = jnp.ones((3, 5))
-    variables = jax.tree.map(
-        lambda leaf: jnp.ones(leaf.shape), jax.eval_shape(net.init, jax.random.key(0), x)
-    )
-    assert set(variables) == {"params"}
-    # These names are in the checkpoints.
-    assert set(variables["params"]) == {
-        *(f"FanInDense_{number}" for number in range(3)),
-        *(f"LayerNorm_{number}" for number in range(2)),
-    }
-    plain = jax.jit(net.apply)(variables, x)
-    train = jax.jit(partial(net.apply, train=True))
-    chex.assert_trees_all_equal(train(variables, x, weight=jnp.zeros(3)), plain)
 
 
 def test_dropout_comes_after_batch_norm() -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from functools import partial
 
 import chex
 import jax
@@ -17,22 +16,11 @@ import pytest
 from flax import linen as nn
 
 from fsjax.errors import ConfigError
-from fsjax.nets import (
-    MLP,
-    NETWORKS,
-    VGG,
-    LeNet5,
-    ResNet,
-    build_network,
-    count_parameters,
-)
+from fsjax.nets import MLP, NETWORKS, VGG, LeNet5, ResNet, build_network, count_parameters
 from fsjax.nets.convolution import (
-    HE_NORMAL,
-    Conv,
     convolve,
     convolve_for_cpu,
     convolve_plainly,
-    max_pool_2x2,
 )
 from fsjax.nets.images import ResidualBlock, to_images
 
@@ -56,13 +44,6 @@ def variables_of(net: nn.Module, columns: int = 64) -> dict:
         lambda leaf: jnp.asarray(draws.uniform(0.1, 0.6, leaf.shape) - 0.4 * (leaf.ndim > 1), "f4"),
         shapes_of(net, columns),
     )
-
-
-def trained(net: nn.Module, variables: dict, x: jax.Array, weight: jax.Array | None) -> tuple:
-    def apply(variables, x, weight):
-        return net.apply(variables, x, train=True, weight=weight, mutable=["batch_stats"])
-
-    return jax.jit(apply)(variables, x, weight)
 
 
 def numpy_convolve(x: np.ndarray, kernel: np.ndarray, padding: int, stride: int = 1) -> np.ndarray:
@@ -96,15 +77,6 @@ def test_parameters_of_resnet32() -> None:
     assert sum(leaf.ndim > 1 for leaf in jax.tree.leaves(shapes["params"])) == 32
 
 
-def test_parameters_of_vgg19() -> None:
-    channels = [3, 64, 64, 128, 128, *[256] * 4, *[512] * 8]
-    expected = 512 * 10 + 10 + 2 * sum(channels[1:])
-    expected += sum(9 * i * o for i, o in zip(channels, channels[1:], strict=False))
-    shapes = shapes_of(build_network("vgg19", 10, image_shape=(32, 32, 3)), 3072)
-    assert count_parameters(shapes["params"]) == expected == 20_035_018
-    assert sum(leaf.ndim == 4 for leaf in jax.tree.leaves(shapes["params"])) == 16
-
-
 @pytest.mark.parametrize(
     ("network", "image_shape"),
     [
@@ -129,28 +101,6 @@ def test_shapes(network: str, image_shape: tuple[int, ...]) -> None:
     chex.assert_trees_all_equal_shapes(moved.get("batch_stats"), variables.get("batch_stats"))
 
 
-def test_lenet5_pads_the_second_convolution_of_small_images_only() -> None:
-    def columns(side):
-        shapes = shapes_of(LeNet5(10, (side, side)), side**2)
-        return shapes["params"]["FanInDense_0"]["Dense_0"]["kernel"].shape[0] // 16
-
-    assert [columns(side) for side in (4, 8, 11, 12, 28, 32)] == [1, 4, 4, 1, 25, 36]
-
-
-def test_start_of_convolutions_is_that_of_pytorch() -> None:
-    params = jax.jit(Conv(16, 5).init)(jax.random.key(0), jnp.zeros((1, 5, 5, 6)))["params"]
-    bound = 1 / np.sqrt(150)
-    assert 0.9 * bound < np.abs(params["kernel"]).max() <= bound
-    assert 0.5 * bound < np.abs(params["bias"]).max() <= bound
-
-
-def test_start_of_the_3x3_convolutions_is_he_normal() -> None:
-    kernel = jax.jit(HE_NORMAL, static_argnums=1)(jax.random.key(0), (3, 3, 8, 32))
-    np.testing.assert_allclose(np.std(kernel), np.sqrt(2 / (9 * 8)), rtol=0.05)
-    # A truncated one would stop at 2.28.
-    assert np.abs(kernel).max() > 2.5 * np.sqrt(2 / (9 * 8))
-
-
 def test_lenet5_in_numpy() -> None:
     net = LeNet5(3, (12, 10, 2))
     variables = variables_of(net, 240)
@@ -173,23 +123,6 @@ def test_lenet5_in_numpy() -> None:
         y = np.maximum(y, 0) if number < 2 else y
     outputs = np.asarray(jax.jit(net.apply)(variables, x), np.float64)
     chex.assert_trees_all_close(outputs, y, rtol=1e-4, atol=1e-4)
-
-
-def test_running_statistics_in_numpy() -> None:
-    net = SMALL["lenet5"]
-    x = jax.random.normal(jax.random.key(2), (5, 64))
-    weight = jnp.array([1.0, 0.0, 0.5, 2.0, 0.0])
-    variables = variables_of(net)
-    before = variables["batch_stats"]["BatchNorm_0"]
-    _, moved = trained(net, variables, x, weight)
-    conv = jax.tree.map(np.asarray, variables["params"]["Conv_0"])
-    y = numpy_convolve(np.asarray(x).reshape(5, 8, 8, 1), conv["kernel"], 2) + conv["bias"]
-    y = y[[0, 2, 3]]
-    expected = {
-        "mean": 0.9 * before["mean"] + 0.1 * y.mean(axis=(0, 1, 2)),
-        "var": 0.9 * before["var"] + 0.1 * y.var(axis=(0, 1, 2)),
-    }
-    chex.assert_trees_all_close(moved["batch_stats"]["BatchNorm_0"], expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("side", [4, 5])
@@ -302,30 +235,6 @@ def test_convolution_chosen_by_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     assert primitives() == {"conv_general_dilated"}
 
 
-def test_max_pool_is_that_of_flax() -> None:
-    x = np.random.default_rng(1).normal(size=(2, 7, 8, 3)).astype(np.float32)
-
-    def flax_pool(x):
-        return nn.max_pool(x, (2, 2), strides=(2, 2))
-
-    @partial(jax.jit, static_argnums=0)
-    def value_and_gradient(pool, x):
-        return pool(x), jax.grad(lambda x: jnp.sum(pool(x) ** 2))(x)
-
-    results, expected = (value_and_gradient(pool, x) for pool in (max_pool_2x2, flax_pool))
-    chex.assert_trees_all_equal(results, expected)
-
-
-def test_mlp_gets_its_settings() -> None:
-    net = build_network(
-        "mlp", 2, hidden=[5, 4], activation="relu", batch_norm=True, layer_norm=True, dropout=0.1
-    )
-    assert net == MLP(2, (5, 4), layer_norm=True, dropout=0.1, activation="relu", batch_norm=True)
-    # The engine keeps networks as static arguments.
-    assert hash(net) == hash(net.clone())
-    assert hash(build_network("vgg19", 2, image_shape=[32, 32])) is not None
-
-
 def test_errors() -> None:
     cases = [
         (("lenet", 2), {}, "network='lenet': did you mean 'lenet5'?"),
@@ -342,8 +251,3 @@ def test_errors() -> None:
     for arguments, settings, message in cases:
         with pytest.raises(ConfigError, match=re.escape(message)):
             build_network(*arguments, **settings)
-
-
-def test_rows_of_another_length() -> None:
-    with pytest.raises(ConfigError, match="but there are 128 columns; give all columns"):
-        shapes_of(LeNet5(2, (8, 8)), 128)

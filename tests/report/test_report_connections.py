@@ -6,8 +6,7 @@ from figure_checks import assert_readable
 from synthetic_result import make_result
 
 from fsjax.report import plot_selection, save_figure
-from fsjax.report.connections import connections_height, plot_connections, shown_epochs
-from fsjax.report.style import new_figure
+from fsjax.report.connections import shown_epochs
 
 
 def rewired(columns, epochs=(0, 1, 5, 10), num_seeds=3, **options):
@@ -51,25 +50,6 @@ def test_one_map_for_each_epoch(order, tmp_path):
     assert (tmp_path / "selection.png").stat().st_size > 1000
 
 
-def test_the_selection_stays_above():
-    result = rewired(64)
-    figure = plot_selection(result, (8, 8), background=np.arange(64.0))
-    upper, lower = figure.subfigs
-    shown = upper.axes[0].images[-1].get_array().filled(0.0)
-    np.testing.assert_allclose(shown, result.selection_frequency.reshape(8, 8))
-    assert "columns selected by at least one seed" in upper.get_supxlabel()
-    assert len(lower.axes) == 5
-
-
-def test_other_methods_keep_their_picture():
-    for shape in (None, (8, 8)):
-        figure = plot_selection(make_result(columns=64), shape)
-        assert not figure.subfigs and len(figure.axes) == 2
-    empty = make_result(columns=64, input_connections=np.zeros((3, 0, 64)))
-    assert not plot_selection(empty).subfigs
-    assert connections_height(empty, None) == 0.0
-
-
 @pytest.mark.parametrize(
     ("shape", "epochs"),
     [
@@ -83,22 +63,6 @@ def test_shapes_of_images(shape, epochs):
     figure = plot_selection(result, shape)
     assert len(maps(figure)) == min(len(epochs), 5)
     assert_readable(figure)
-
-
-def test_channels_are_summed():
-    result = rewired(48, num_seeds=1)
-    figure = plot_selection(result, (4, 4, 3))
-    expected = result.input_connections[0, 0].reshape(4, 4, 3).sum(axis=-1)
-    np.testing.assert_allclose(maps(figure)[0].images[0].get_array(), expected)
-    labels = [axes.get_xlabel() for axes in figure.axes]
-    assert "connections of each pixel, summed over 3 channels" in labels
-
-
-def test_no_connections_at_all():
-    none = np.zeros((3, 2, 64), int)
-    result = make_result(columns=64, input_connections=none, connection_epochs=(0, 1))
-    for shape in (None, (8, 8)):
-        assert_readable(plot_selection(result, shape))
 
 
 @pytest.mark.parametrize(("columns", "scale"), [(64, "linear"), (500, "log"), (3289, "log")])
@@ -119,14 +83,6 @@ def test_profiles(columns, scale, num_seeds):
     label = "connections, mean over seeds" if num_seeds > 1 else "connections"
     assert axes.get_ylabel() == label
     assert_readable(figure)
-
-
-def test_a_figure_of_their_own():
-    result = rewired(64)
-    for shape in (None, (8, 8)):
-        figure = new_figure(connections_height(result, shape))
-        plot_connections(figure, result, shape)
-        assert_readable(figure)
 
 
 def test_epochs_that_are_shown():

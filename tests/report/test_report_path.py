@@ -89,18 +89,6 @@ def test_results_without_a_path():
     assert "chosen" not in path_of(short)
 
 
-def test_path_with_the_least():
-    path = {
-        n: list(v) for n, v in lasso_path(30, False).items() if n not in ("chosen", "test_accuracy")
-    }
-    figure = plot_path(path)
-    assert legend_texts(figure.axes[0]) == ["validation"]
-    assert not figure.axes[0].collections
-    narrow = plot_path({**path, "lambda": np.linspace(1.0, 1.6, 30)})
-    assert len([t for t in narrow.axes[1].get_xticks() if 1.0 <= t <= 1.6]) >= 3
-    assert_readable(narrow)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -10,7 +10,6 @@ from synthetic_result import make_result
 from fsjax.errors import DataError
 from fsjax.report import plot_selection, save_figure
 from fsjax.report.selection import most_selected
-from fsjax.report.style import shorten, to_grid
 
 
 def pixels(figure):
@@ -33,19 +32,6 @@ def test_pixel_grid(order, tmp_path):
     assert (tmp_path / "selection.png").stat().st_size > 1000
 
 
-def test_background_lies_beneath():
-    mean = np.arange(64.0)
-    figure = plot_selection(make_result(columns=64), (8, 8), "F", background=mean)
-    grey, shown = figure.axes[0].images
-    np.testing.assert_array_equal(grey.get_array(), mean.reshape(8, 8).T)
-    assert shown.get_array().mask.sum() == 64 - np.count_nonzero(pixels(figure))
-    assert_readable(figure)
-
-
-def test_constant_background():
-    assert_readable(plot_selection(make_result(columns=64), (8, 8), background=np.zeros(64)))
-
-
 def test_colour_images_are_summed_over_channels():
     result = make_result(columns=48, num_features=48, num_seeds=2)
     figure = plot_selection(result, (4, 4, 3), background=np.ones(48))
@@ -60,13 +46,6 @@ def test_colour_images_are_summed_over_channels():
 def test_shapes_of_images(shape, num_seeds):
     result = make_result(columns=int(np.prod(shape)), num_features=10, num_seeds=num_seeds)
     assert_readable(plot_selection(result, shape))
-
-
-def test_to_grid():
-    values = np.arange(12)
-    assert to_grid(values, (3, 4)).shape == (3, 4, 1)
-    assert to_grid(values, (2, 2, 3))[0, 1].tolist() == [3, 4, 5]
-    assert to_grid(values, (3, 4), "F")[:, 0, 0].tolist() == [0, 1, 2]
 
 
 def test_bars(tmp_path):
@@ -85,24 +64,6 @@ def test_bars(tmp_path):
     assert (axes.get_xlabel(), bar.get_ylabel()) == ("share of seeds", "mean score")
     assert_readable(figure)
     save_figure(figure, tmp_path / "selection.png")
-
-
-@pytest.mark.parametrize(
-    ("columns", "num_features", "num_seeds"), [(2000, 50, 10), (64, 64, 3), (20, 1, 1), (20, 3, 1)]
-)
-def test_numbers_of_bars(columns, num_features, num_seeds):
-    names = [f"a_very_long_name_of_a_measured_thing_$_with_number_{i:05d}" for i in range(columns)]
-    result = make_result(columns=columns, num_features=num_features, num_seeds=num_seeds)
-    figure = plot_selection(result, feature_names=names)
-    selected = np.count_nonzero(result.selection_frequency)
-    assert len(figure.axes[0].patches) == min(40, selected)
-    assert ("the first 40 are shown" in figure.get_supxlabel()) == (selected > 40)
-    assert_readable(figure)
-
-
-def test_long_name_of_the_data_set():
-    result = make_result(dataset="some/long/path/to/" * 5 + "table.csv", num_seeds=10)
-    assert_readable(plot_selection(result))
 
 
 def test_ties_are_ordered_by_score():
@@ -136,10 +97,3 @@ def test_scores_without_a_range(value):
 def test_what_does_not_fit(wrong, message):
     with pytest.raises(DataError, match=message):
         plot_selection(make_result(columns=64), **wrong)
-
-
-def test_shorten():
-    assert shorten("short") == "short"
-    long = shorten("abc" * 20 + "_left", 21)
-    assert len(long) == 21 and long.endswith("_left") and "..." in long
-    assert shorten("two\nlines") == "two lines"

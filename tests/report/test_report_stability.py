@@ -1,20 +1,14 @@
 """Bars of the columns that the seeds selected most often."""
 
-import json
-
 import numpy as np
 import pytest
 from figure_checks import assert_all_readable, legend_texts
 from matplotlib.colors import to_hex
 from synthetic_result import make_result
 
-from experiments.artifacts import result_dict
-from experiments.launch.experiment import write_artifacts
 from fsjax.errors import ConfigError, DataError
-from fsjax.metrics.stability import consensus, stability_metrics
 from fsjax.report import save_figure
 from fsjax.report.stability import CONSENSUS_COLOR, plot_stability, stability_text
-from fsjax.tables.dataset import Dataset
 
 
 @pytest.mark.parametrize(
@@ -40,13 +34,6 @@ def test_bars(columns, num_features, num_seeds, tmp_path):
     assert (tmp_path / "stability.png").stat().st_size > 1000
 
 
-def test_bars_are_in_the_order_of_the_consensus():
-    result = make_result(columns=100, num_features=8, num_seeds=6)
-    (axes,) = plot_stability(result, top=12).axes
-    labels = [label.get_text() for label in axes.get_yticklabels()]
-    assert labels == [f"x{column}" for column in consensus(result.selected, result.scores, 12)]
-
-
 def metrics(stability, interval, num_seeds=5):
     return {"num_seeds": num_seeds, "stability": stability, "interval": interval, "level": 0.95}
 
@@ -66,38 +53,8 @@ def test_stability_in_words(given, text):
     assert stability_text(given) == text
 
 
-def test_title():
-    result = make_result(num_seeds=4)
-    title = plot_stability(result).get_suptitle()
-    assert title.startswith("ip_cae on coil20, K = 10, classification, 4 seeds\nstability 0.")
-    single = plot_stability(make_result(num_seeds=1)).get_suptitle()
-    assert single.endswith("1 seed\nonly one seed: stability needs two or more")
-
-
-def test_halves_of_the_rows():
-    result = make_result(num_seeds=4, runs="half", unit_names=tuple(f"gene {i}" for i in range(64)))
-    figure = plot_stability(result)
-    assert "classification, 4 halves\n" in figure.get_suptitle()
-    assert figure.axes[0].get_xlabel() == "share of halves of the rows"
-    assert "by at least one half, " in figure.get_supxlabel()
-    assert figure.axes[0].get_yticklabels()[0].get_text().startswith("gene ")
-    alone = plot_stability(make_result(num_seeds=1, runs="half"))
-    assert alone.get_suptitle().endswith("only one half: stability needs two or more")
-
-
 def test_what_does_not_fit():
     with pytest.raises(DataError, match="feature_names has 1 entries; give 64"):
         plot_stability(make_result(columns=64), ["a"])
     with pytest.raises(ConfigError, match="top=0"):
         plot_stability(make_result(), top=0)
-
-
-@pytest.mark.parametrize("num_seeds", [1, 2])
-def test_artifacts(num_seeds, tmp_path):
-    result = make_result(columns=12, num_features=3, num_seeds=num_seeds)
-    data = Dataset("table", np.zeros((4, 12), np.float32), np.arange(4) % 2)
-    write_artifacts(result, data, tmp_path, "stratified")
-    assert (tmp_path / "stability.png").exists() == (num_seeds > 1)
-    read = json.loads((tmp_path / "result.json").read_text())
-    assert read["stability"] == stability_metrics(result) == result_dict(result)["stability"]
-    assert len(read["stability"]["consensus"]) == 3

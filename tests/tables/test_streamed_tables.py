@@ -1,6 +1,6 @@
 """Streamed tables have the same rows, statistics and messages as tables in memory.
 
-Covers ``fsjax.readers.on_disk``, ``fsjax.tables.streamed``.
+Covers ``fsjax.readers.on_disk``, ``fsjax.tables.streamed``, ``fsjax.tables.streamed_rows``.
 """
 
 from __future__ import annotations

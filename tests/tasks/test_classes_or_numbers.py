@@ -71,7 +71,7 @@ def test_a_task_overrides_the_rule() -> None:
     many = np.resize(np.arange(60), 300)
     assert read_target(many, "classification", 300).classes is not None
     assert read_target(np.resize([0, 1], 300), "regression", 300).classes is None
-    with pytest.raises(DataError, match="60 different values in 100 rows.*task='regression'"):
+    with pytest.raises(DataError, match="60 different values in 100"):
         read_target(MANY, "classification", 100)
 
 
@@ -79,7 +79,7 @@ def test_a_task_overrides_the_rule() -> None:
 def test_estimators_of_classes_make_classes_and_warn() -> None:
     X = np.random.default_rng(0).normal(size=(132, 3))
     y = np.arange(132) // 4
-    with pytest.warns(UserWarning, match="y holds 33 different numbers.*task='regression'"):
+    with pytest.warns(UserWarning, match="y holds 33 different"):
         found = FisherScore(1, hidden=(2,), num_epochs=1).fit(X, y)
     assert len(found.classes_) == 33
 

@@ -321,7 +321,7 @@ def test_a_task_that_is_wrongly_made_is_refused_in_one_sentence(case: str) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("shifted(0.9)(1)", "the arguments cannot be read; write numbers or text in quotes"),
+        ("shifted(0.9)(1)", "the arguments cannot be read"),
         ("shifted(**{'by': 1})", "the arguments cannot be read"),
         ("shifted(by=one)", "the arguments cannot be read"),
         ("shifted(to=1)", "'to'"),
@@ -369,7 +369,7 @@ def test_names_and_arguments_are_checked_as_it_is_registered() -> None:
         fsjax.tasks.register(other)
     with pytest.raises(ConfigError, match="level=1.5; choose a value above 0 to 1"):
         shared(1.5)
-    with pytest.raises(TypeError, match="shared has no argument 'levle': did you mean 'level'"):
+    with pytest.raises(TypeError, match="shared has no argument 'levle'"):
         shared(levle=0.5)
     unregistered = like("regression", loss=absolute)
     with pytest.raises(ConfigError, match="not returned by a registered function"):

@@ -1,1 +1,1 @@
-"""``make chaos``: kills runs, damages their files, starts them twice, and makes the disk fail."""
+"""``make chaos``: kills runs and damages their files."""

@@ -1,7 +1,7 @@
 """``make chaos``: disturbs runs in many ways and prints a table of the outcomes.
 
     python -m tools.chaos --seed=0 --minutes=60
-    python -m tools.chaos --only="two at once" --first=12 --tries=1 --show
+    python -m tools.chaos --only="kills and signals" --first=12 --tries=1 --show
 
 The exit status is 1 after a forbidden outcome; ``docs/robustness.md`` describes the tries.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tools.campaign import Tries, campaign, parse_options
 
-from . import company, damage, disks, kills, tables
+from . import damage, kills
 from .launcher import Reference
 from .outcomes import ALL, FORBIDDEN, Outcome
 
@@ -26,10 +26,6 @@ KINDS: dict[str, tuple[Attempt, int]] = {
     "kills and signals": (kills.attempt, 200),
     "damage, half-finished": (damage.of_half_finished, 560),
     "damage, finished": (damage.of_finished, 140),
-    "tables half-way": (tables.attempt, 60),
-    "two at once": (company.attempt, 50),
-    "n-th operation fails": (disks.nth_operation, 480),
-    "files cannot grow": (disks.largest_file, 42),
 }
 
 

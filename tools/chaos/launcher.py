@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import multiprocessing
 import os
@@ -10,12 +9,19 @@ import resource
 import shutil
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import matplotlib.pyplot as plt
+import pytest
+from matplotlib.figure import Figure
+
+from experiments.launch import experiment as launch
 from experiments.start import end_at_once
+from fsjax.storage.atomic_files import write_text
 from tools.campaign import stretched
 
 #: Files that must be equal byte for byte; ``result.json`` must be equal except for its costs.
@@ -57,7 +63,6 @@ class Process:
       flags: its arguments.
       log: the file that receives its output.
       prepare: called in the process before the launcher starts.
-      launcher: a module of ``experiments`` with a function ``start``.
     """
 
     def __init__(
@@ -65,12 +70,10 @@ class Process:
         flags: Sequence[str],
         log: Path,
         prepare: Callable[[], None] | None = None,
-        launcher: str = "launch.run",
     ) -> None:
         self.log = log
         log.unlink(missing_ok=True)
-        args = (list(flags), log, prepare, launcher)
-        self._process = _context.Process(target=_launch, args=args)
+        self._process = _context.Process(target=_launch, args=(list(flags), log, prepare))
         self._process.start()
 
     def signal(self, number: int) -> bool:
@@ -92,9 +95,9 @@ class Process:
         return Done(status, self.log.read_text() if self.log.exists() else "")
 
 
-def _launch(flags: list[str], log: Path, prepare: Callable[[], None] | None, launcher: str) -> None:
+def _launch(flags: list[str], log: Path, prepare: Callable[[], None] | None) -> None:
     # As if it was started by python -m.
-    sys.modules["__main__"].__spec__ = ModuleSpec(f"experiments.{launcher}", None)
+    sys.modules["__main__"].__spec__ = ModuleSpec("experiments.launch.run", None)
     end_at_once()
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
@@ -102,24 +105,34 @@ def _launch(flags: list[str], log: Path, prepare: Callable[[], None] | None, lau
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    sys.argv = [f"{launcher}.py", *flags]
-    # Imported here: imports are part of the launch.
-    from tools.chaos.pictures import plain_pictures
-
+    sys.argv = ["run.py", *flags]
     with plain_pictures():
         if prepare is not None:
             prepare()
-        importlib.import_module(f"experiments.{launcher}").start()
+        from experiments.launch.run import start
+
+        start()
 
 
-def run(
-    flags: Sequence[str],
-    log: Path,
-    prepare: Callable[[], None] | None = None,
-    launcher: str = "launch.run",
-) -> Done:
+@contextmanager
+def plain_pictures() -> Iterator[None]:
+    """Within the block nothing is drawn, which takes most of the time of a quick run."""
+
+    def save_figure(figure: Figure, path: Path) -> None:
+        plt.close(figure)
+        write_text(path, path.name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launch.report, "save_figure", save_figure)
+        patch.setattr(
+            launch.artifacts, "write_report", lambda f: write_text(f / "report.html", "-")
+        )
+        yield
+
+
+def run(flags: Sequence[str], log: Path, prepare: Callable[[], None] | None = None) -> Done:
     """Runs a launcher and waits for its end."""
-    return Process(flags, log, prepare, launcher).wait()
+    return Process(flags, log, prepare).wait()
 
 
 def outcome(workdir: Path) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""``make fuzz``: many damaged files, inconsistent files, bad calls and mistakes in configs."""
+"""``make fuzz``: many damaged files."""

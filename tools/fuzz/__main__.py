@@ -1,7 +1,7 @@
-"""``make fuzz``: tries many damaged files, inconsistent files, bad calls and mistakes in configs.
+"""``make fuzz``: tries many damaged files.
 
     python -m tools.fuzz --seed=0 --minutes=10
-    python -m tools.fuzz --tries=100 --only="bad calls" --show
+    python -m tools.fuzz --tries=100 --only="damaged data files" --show
 
 Prints a table of the outcomes, whose columns ``docs/robustness.md`` explains. The exit status is 1
 after a forbidden outcome.

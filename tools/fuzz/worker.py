@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import re
 import resource
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, Final
 
 from tools.campaign import stretched
 
-from . import calls, data_files, mistakes, saved_files
-from .outcomes import CRASH, MEMORY, SLOW, Outcome
+from . import data_files, saved_files
+from .outcomes import CRASH, SLOW, Outcome
 
 #: CPU seconds of a try; the limit of wall time is ten times as long, and longer on a busy machine.
 SECONDS: Final = 10
@@ -23,44 +21,37 @@ SECONDS: Final = 10
 #: Seconds of wall time for imports and the preparation of files, before the first try.
 START: Final = 300
 
-#: Bytes of address space, and of resident memory, that a try may add to those of the process.
+#: Bytes of address space that a try may add to those of the process.
 MEMORY_LIMIT: Final = 3 * 2**30
-GROWTH_LIMIT: Final = 2**30
 
 Attempt = Callable[[int, int], Outcome]
 
 #: All kinds of tries, and the default number of each.
 KINDS: Final[dict[str, tuple[Attempt, int]]] = {
     "damaged data files": (data_files.attempt, 2000),
-    "bad calls": (calls.attempt, 400),
-    "mistakes in configs": (mistakes.attempt, 120),
     # The most numerous kind last, so that there is time for the others.
     "saved files with other bytes": (saved_files.damaged_attempt, 12_900),
 }
 
 
-def outcomes(attempt: Attempt, numbers: Iterator[int], seed: int) -> Iterator[tuple[int, Outcome]]:
+def outcomes(attempt: Attempt, numbers: Iterable[int], seed: int) -> Iterator[tuple[int, Outcome]]:
     """Yields the outcome of each try; starts another process if one dies."""
     process = connection = None
-    try:
-        for number in numbers:
-            try:
-                if process is None:
-                    process, connection = _started(attempt, seed)
-                    _received_within(START, process, connection)
-                connection.send(number)
-                outcome = _received_within(10 * SECONDS, process, connection)
-            except (EOFError, OSError) as error:
-                process.join()
-                late = isinstance(error, TimeoutError) or process.exitcode == -signal.SIGPROF
-                outcome = (SLOW if late else CRASH, f"the process ended with {process.exitcode}")
-                process = None
-            yield number, outcome
-    finally:
-        if process is not None:
-            connection.close()
-            process.join(SECONDS)
-            process.kill()
+    for number in numbers:
+        try:
+            if process is None:
+                process, connection = _started(attempt, seed)
+                _received_within(START, process, connection)
+            connection.send(number)
+            outcome = _received_within(10 * SECONDS, process, connection)
+        except (EOFError, OSError) as error:
+            process.join()
+            late = isinstance(error, TimeoutError) or process.exitcode == -signal.SIGPROF
+            outcome = (SLOW if late else CRASH, f"the process ended with {process.exitcode}")
+            process = None
+        yield number, outcome
+    if process is not None:
+        process.kill()
 
 
 def _started(attempt: Attempt, seed: int) -> tuple[multiprocessing.Process, Connection]:
@@ -82,15 +73,6 @@ def _received_within(
     return connection.recv()
 
 
-def _received(connection: Connection) -> Iterator[int]:
-    """Yields the numbers of tries until the connection is closed."""
-    try:
-        while True:
-            yield connection.recv()
-    except EOFError:
-        return
-
-
 def _work(connection: Connection, attempt: Attempt, seed: int) -> None:
     os.environ["FSJAX_CACHE"] = "off"
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -100,18 +82,9 @@ def _work(connection: Connection, attempt: Attempt, seed: int) -> None:
     limit = in_use + MEMORY_LIMIT
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     connection.send(None)
-    for number in _received(connection):
-        before = _peak()
+    while True:
+        number = connection.recv()
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         outcome = attempt(number, seed)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        growth = _peak() - before
-        if growth > GROWTH_LIMIT:
-            outcome = MEMORY, f"{growth / 2**30:.1f} GiB: {outcome[1]}"
         connection.send(outcome)
-
-
-def _peak() -> int:
-    """Peak resident memory in bytes; ``getrusage`` would start from that of the parent."""
-    status = Path("/proc/self/status").read_text()
-    return 1024 * int(re.search(r"VmHWM:\s*(\d+) kB", status)[1])

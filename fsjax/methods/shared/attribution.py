@@ -31,6 +31,10 @@ def scored_by(score: str, method: Method) -> Method:
         over the training rows of the absolute derivative of an output with respect to the column;
         ``attribution_times_input``, the mean of that derivative times the absolute input.
       method: a method that predicts, whose ``extra`` is a dict.
+
+    Examples:
+      >>> from fsjax.methods.shared.attribution import scored_by
+      >>> by_input = scored_by("attribution_times_input", fsjax.methods.set(hidden=(8,)))
     """
     if score == "strength":
         return method

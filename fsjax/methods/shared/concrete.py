@@ -64,6 +64,9 @@ class ConcreteOptions:
       gjsd_weight: lambda of eq. 11, at least 0; 0 omits the term.
       optimizer: ``adam``; or an Optax transformation, or a function from Spec to one.
       learning_rate: of Adam, above 0; or an Optax schedule.
+
+    Examples:
+      >>> method = fsjax.methods.ip_cae(2, hidden=(), noise="batch")
     """
 
     hidden: Widths = (200,)

@@ -49,6 +49,9 @@ class GreedyOptions:
         on the class, ``I(f; y)``.
       bins: number of equally filled bins of each column. ``None`` takes each distinct value as a
         symbol, as the papers do; a continuous column then appears to determine the class.
+
+    Examples:
+      >>> greedy = fsjax.methods.icap(bins=4)
     """
 
     depth: Count = 200

@@ -31,6 +31,9 @@ class GraphOptions:
       t: width of the heat kernel, above 0, in the units of the scaled columns.
       self_loops: whether every row is also a neighbour of itself, with weight 1, as in
         scikit-feature. Choose ``False`` if a heat kernel is narrow.
+
+    Examples:
+      >>> by_graph = fsjax.methods.laplacian_score(metric="euclidean", weights="heat")
     """
 
     metric: Distance = "cosine"

@@ -71,6 +71,9 @@ class NetworkOptions:
       finetune_epochs: number of last epochs in which the masks are fixed; included in the epochs of
         the run.
       finetune_learning_rate: learning rate in the first epoch of fine-tuning, above 0.
+
+    Examples:
+      >>> method = fsjax.methods.stg(hidden=(32,), activation="relu")
     """
 
     network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp"

@@ -88,6 +88,9 @@ class DenseOptions:
       rank_by: score of a column: by the derivatives of the outputs, see
         :func:`fsjax.methods.shared.attribution.scored_by`; or its ``strength``, the sum of the
         absolute weights of its connections.
+
+    Examples:
+      >>> control = fsjax.methods.dense(hidden=(32, 32))
     """
 
     hidden: Layers = (200, 200, 200)
@@ -132,6 +135,9 @@ class SparseOptions(DenseOptions):
         million pairs of neurons. Results are equal up to floating-point reassociation, but
         ``topology`` draws other random numbers for layers of more than 262,144 pairs of neurons.
       rank_by: as for :class:`DenseOptions`.
+
+    Examples:
+      >>> method = fsjax.methods.set(hidden=(32, 32), epsilon=0.0, density=0.2)
     """
 
     epsilon: Annotated[NonNegative, STATIC] | None = 5.0
@@ -199,6 +205,12 @@ def sparse_network(
       sparse: whether there are masks at all.
       only: the tasks of the method; the first one is its default.
       **options: those of :class:`SparseOptions`.
+
+    Examples:
+      >>> from fsjax.methods.shared.sparse_network import sparse_network
+      >>> method = sparse_network(
+      ...     drop=sparsity.drop.magnitude, grow=sparsity.grow.random, drop_fraction=0.3
+      ... )
     """
     o = SparseOptions(**options)
     recipe = None

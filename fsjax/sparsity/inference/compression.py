@@ -130,6 +130,15 @@ def compress(
     Raises:
       ConfigError: if no mask has missing connections, or no parameter that has some is used as the
         weights of a linear map.
+
+    Examples:
+      >>> params = {"kernel": jax.random.normal(jax.random.key(0), (6, 4))}
+      >>> masks = {"kernel": sparsity.random_mask(jax.random.key(1), (6, 4), 4)}
+      >>> def apply(params, x):
+      ...     return x @ params["kernel"]
+      >>> params = sparsity.apply_masks(params, masks)
+      >>> fast = sparsity.compress(apply, params, masks, jnp.asarray(data.X[:1]))
+      >>> print(fast)  # the form of each layer, and what it takes
     """
     params = apply_masks(params, masks)
     by_path = leaves_by_name(masks)

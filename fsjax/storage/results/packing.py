@@ -54,6 +54,13 @@ def save(result: FitResult, path: str | Path) -> None:
       ConfigError: for anything but a result, and for a method that is not registered or was changed
         after it was built.
       OSError: if the file cannot be written.
+
+    Examples:
+      >>> result = fsjax.fit(method, data, num_features=2, num_epochs=1)
+      >>> fsjax.save(result, "result.npz")
+      >>> again = fsjax.load("result.npz")
+      >>> header, arrays = fsjax.storage.results.pack(result)  # the same in memory
+      >>> again = fsjax.storage.results.unpack(header, arrays)
     """
     if not isinstance(result, FitResult):
         raise ConfigError(

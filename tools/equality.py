@@ -1,7 +1,11 @@
-"""Trains a method in two ways that should be equal, and measures how far the results differ."""
+"""Trains a method in two ways that should be equal, and measures how far the results differ.
+
+``python -m tools.equality`` prints the table ``docs/tables/equality.md`` of ``docs/equality.md``.
+"""
 
 from __future__ import annotations
 
+import math
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -125,3 +129,26 @@ def distance(first: tuple, second: tuple) -> float:
         return float("inf")
     scale = max(float(np.abs(first[1]).max()), 1e-30)
     return max(float(np.abs(first[1] - second[1]).max()) / scale, 1e-12)
+
+
+def text(distance: float) -> str:
+    """Formats a cell of the table."""
+    if math.isnan(distance):
+        return "-"
+    if distance == 0:
+        return "bits"
+    return "other columns" if math.isinf(distance) else f"{distance:.0e}"
+
+
+def main() -> None:
+    """Measures all methods and prints a row for each."""
+    fsjax.use_cpu_devices(2)
+    fsjax.use_compilation_cache()
+    print(f"| method | {' | '.join(COMPARISONS)} |\n|{' --- |' * (1 + len(COMPARISONS))}")
+    for name in sorted(METHODS):
+        cells = [text(compare(name)) for compare in COMPARISONS.values()]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

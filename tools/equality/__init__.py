@@ -1,1 +1,0 @@
-"""Measures, for every method, how far runs that should be equal differ."""
