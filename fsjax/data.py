@@ -2,11 +2,9 @@
 
 from fsjax.datasets.catalog import paper_scaling
 from fsjax.datasets.extraneous import add_columns
-from fsjax.datasets.from_arrays import as_dataset, check_task
 from fsjax.datasets.generated import ehr_like, madelon_like
 from fsjax.datasets.loading import available, load
 from fsjax.datasets.nonlinear import ring_xor_sum
-from fsjax.datasets.split_protocols import PROTOCOLS, make_split
 from fsjax.errors import check_num_features
 from fsjax.readers.conversion import convert
 from fsjax.readers.table_files import load_table
@@ -16,6 +14,8 @@ from fsjax.tables.imputation import impute
 from fsjax.tables.scaling import KINDS, Scaler, apply, fit_scaler
 from fsjax.tables.splits import Split
 from fsjax.tables.torch_random import torch_random_split, torch_randperm
+from fsjax.tasks.from_arrays import as_dataset, check_task
+from fsjax.tasks.split_protocols import PROTOCOLS, make_split
 
 __all__ = [
     "KINDS",

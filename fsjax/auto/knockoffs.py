@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from fsjax.auto.discoveries import decoy_model, false_discovery_rates, statistics
 from fsjax.auto.stacked_fits import scores_of_tables, shares
-from fsjax.datasets.from_arrays import check_task
 from fsjax.engine.check_run import to_dataset
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
 from fsjax.method import Method
@@ -23,6 +22,7 @@ from fsjax.tables.checks import check_features
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.user_arrays import as_array, check_row_order
 from fsjax.tasks import SUPERVISED
+from fsjax.tasks.from_arrays import check_task
 
 #: From ``(N, 2 D)`` rows and their target, and ``sample_weight=`` if there is one, to ``(2 D,)``
 #: scores, larger for more important columns.
