@@ -18,11 +18,9 @@ Examples:
 
 from fsjax.datasets.catalog import paper_scaling
 from fsjax.datasets.extraneous import add_columns
-from fsjax.datasets.from_arrays import as_dataset, check_task
 from fsjax.datasets.generated import ehr_like, madelon_like
 from fsjax.datasets.loading import available, load
 from fsjax.datasets.nonlinear import ring_xor_sum
-from fsjax.datasets.split_protocols import PROTOCOLS, make_split
 from fsjax.errors import check_num_features
 from fsjax.readers.conversion import convert
 from fsjax.readers.spelling import one_spelling
@@ -36,6 +34,8 @@ from fsjax.tables.sparse import as_csr
 from fsjax.tables.splits import Split, validation_split
 from fsjax.tables.torch_random import torch_random_split, torch_randperm
 from fsjax.tables.user_arrays import as_array, check_row_order
+from fsjax.tasks.from_arrays import as_dataset, check_task
+from fsjax.tasks.split_protocols import PROTOCOLS, make_split
 
 __all__ = [
     "KINDS",

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fsjax.datasets.split_protocols import named_protocol
+from fsjax.datasets.catalog import named_protocol
 from fsjax.errors import ConfigError
 
 FOLDER = Path(__file__).with_name("paper_results")

@@ -17,7 +17,7 @@ from experiments.launch import cli
 from experiments.launch.config import load_config, override
 from experiments.launch.experiment import run_experiment
 from experiments.launch.run_folder import recorded_accuracy
-from fsjax.datasets.split_protocols import named_protocol
+from fsjax.datasets.catalog import named_protocol
 from fsjax.engine.compilation import cache_by_default
 from fsjax.storage.atomic_files import write_text
 

@@ -20,11 +20,11 @@ from experiments.papers import runs
 from experiments.papers.cells import Cell, chosen, run_of
 from experiments.papers.packages import PACKAGES, Package, Problem
 from experiments.papers.results import KEY, by_key, read_cells, write_results
-from fsjax.datasets.split_protocols import make_split
 from fsjax.errors import ConfigError, DataError
 from fsjax.evaluation import svm_accuracy
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.splits import Split
+from fsjax.tasks.split_protocols import make_split
 
 #: Columns of ``reproduction/reference.csv``.
 COLUMNS = (*KEY, "mean", "std", "seeds", "code", "version", "command", "cpu_seconds")

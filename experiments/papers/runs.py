@@ -23,7 +23,6 @@ from experiments.papers.cells import Cell, Run, run_of
 from experiments.papers.curves import compared_with
 from experiments.papers.results import Cost
 from fsjax.datasets.catalog import ENTRIES
-from fsjax.datasets.split_protocols import IP_CAE_REDUCED, IP_CAE_SHARE
 from fsjax.errors import ConfigError
 from fsjax.methods import get_method
 from fsjax.storage.atomic_files import write_text
@@ -89,8 +88,8 @@ def estimate(run: Run, seeds: int) -> float:
     """
     config = config_of(run, seeds)
     rows, width = ENTRIES[run.dataset].shape
-    if run.paper == "ip_cae" and run.dataset in IP_CAE_REDUCED:
-        rows = int(IP_CAE_SHARE * rows)
+    if run.paper == "ip_cae":
+        rows = int(ENTRIES[run.dataset].paper.share * rows)
     train_rows = TRAIN * rows
     seconds_per_seed = 0.0
     trains = get_method(run.method)(**_fields(config)).loss is not None

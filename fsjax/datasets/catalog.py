@@ -9,6 +9,7 @@ from typing import Any, Literal
 from fsjax.datasets.download import Remote
 from fsjax.datasets.files import FileForm
 from fsjax.readers import formats as parsers
+from fsjax.tables.splits import PaperSettings
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,7 @@ class Entry:
         num_classes: number of classes.
         forms: the forms in which it may be found, in order of preference.
         remotes: the files to download if no form is found.
-        protocol: the split protocol that ``'paper'`` stands for.
-        scaling: the papers' scaling, and the rows to which it is fitted.
-        wast_official: whether WAST uses the official test rows (otherwise 80/20).
+        paper: the papers' split and scaling; ``protocol`` is ``'wast'`` unless it is given.
         image_shape: pixel grid of a row, or None.
         image_order: ``'C'`` for pixels line by line, ``'F'`` for column by column.
         class_names: in the order of the class numbers, if the files do not have them.
@@ -39,9 +38,7 @@ class Entry:
     num_classes: int
     forms: tuple[FileForm, ...] = ()
     remotes: tuple[Remote, ...] = ()
-    protocol: str = "wast"
-    scaling: tuple[str, str] = ("standard", "train")
-    wast_official: bool = False
+    paper: PaperSettings = PaperSettings(protocol="wast")
     image_shape: tuple[int, ...] | None = None
     image_order: Literal["C", "F"] = "C"
     class_names: tuple[str, ...] | None = None
@@ -64,7 +61,9 @@ def _frozen(value: Any) -> Any:
 
 
 def _entry(forms: Sequence[dict] = (), remotes: Sequence[dict] = (), **fields: Any) -> Entry:
+    paper = {name: fields.pop(name) for name in PaperSettings._fields if name in fields}
     return Entry(
+        paper=PaperSettings(**{"protocol": "wast", **paper}),
         forms=tuple(FileForm(**form | {"read": getattr(parsers, form["read"])}) for form in forms),
         remotes=tuple(Remote(**remote) for remote in remotes),
         **fields,
@@ -85,5 +84,14 @@ def paper_scaling(name: str) -> tuple[str, str]:
     Returns ``(kind, rows)`` with a kind of :data:`fsjax.data.KINDS` and ``'train'`` or
     ``'train+valid'``.
     """
-    entry = ENTRIES.get(name)
-    return entry.scaling if entry else ("standard", "train")
+    return paper_settings(name).scaling
+
+
+def named_protocol(name: str, protocol: str) -> str:
+    """The protocol that splits the data set of a name, also if the name is not registered."""
+    return paper_settings(name).named(protocol)
+
+
+def paper_settings(name: str) -> PaperSettings:
+    """How the papers split and scale the data set of a name, also if it is not registered."""
+    return ENTRIES[name].paper if name in ENTRIES else PaperSettings()

@@ -8,6 +8,7 @@ from scipy.special import expit, ndtr, ndtri
 from scipy.stats import beta
 from sklearn.datasets import make_classification
 
+from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError, check_whole
 from fsjax.tables.dataset import Dataset
 
@@ -194,6 +195,7 @@ def ehr_like(
         y=(rng.random(num_samples) < expit(intercept + signal)).astype(np.int32),
         informative=tuple(sorted(informative.tolist())),
         source=f"generated, seed {seed}",
+        paper=ENTRIES["ehr_like"].paper,
     )
 
 

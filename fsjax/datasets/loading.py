@@ -121,6 +121,7 @@ def _digits() -> Dataset:
         class_names=tuple(map(str, bunch.target_names)),
         image_shape=(8, 8),
         source="scikit-learn",
+        paper=ENTRIES["digits"].paper,
     )
 
 
@@ -174,6 +175,7 @@ def _dataset(name: str, entry: Entry, files: FoundFiles, rule: str | None) -> Da
         image_shape=entry.image_shape,
         image_order=entry.image_order,
         source=files.where + (f" ({files.form.note})" if files.form.note else ""),
+        paper=entry.paper,
     )
 
 

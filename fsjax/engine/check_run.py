@@ -12,7 +12,6 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fsjax.datasets.from_arrays import as_dataset
 from fsjax.engine.compilation import check_platform
 from fsjax.engine.control import Control
 from fsjax.engine.fingerprint import unidentified
@@ -35,6 +34,7 @@ from fsjax.tables.scaled import filled_length
 from fsjax.tables.sparse import check_size
 from fsjax.tables.user_arrays import check_row_order
 from fsjax.tasks import COUPLED_BATCH, TABLE, Task, name_of
+from fsjax.tasks.from_arrays import as_dataset
 from fsjax.tasks.registry import resembled
 
 #: A data set, or X and y.

@@ -9,9 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from fsjax.arguments import NonNegative, check
-from fsjax.datasets.catalog import paper_scaling
-from fsjax.datasets.from_arrays import check_task
-from fsjax.datasets.split_protocols import make_split
 from fsjax.engine.options import DataOptions
 from fsjax.engine.rows import Arrays, HostRows, Rows
 from fsjax.errors import ConfigError, DataError, check_whole
@@ -32,6 +29,8 @@ from fsjax.tables.scaling import Scaler, fit_scaler
 from fsjax.tables.splits import DEFAULT_SEED, Split
 from fsjax.tables.user_arrays import as_array
 from fsjax.tasks import TABLE
+from fsjax.tasks.from_arrays import check_task
+from fsjax.tasks.split_protocols import make_split
 
 
 class Prepared(NamedTuple):
@@ -260,7 +259,7 @@ def scaler_of(dataset: Dataset, split: Split, scaling: str) -> Scaler:
 
 def _scaling_of(dataset: Dataset, split: Split, scaling: str) -> tuple[str, np.ndarray]:
     """The kind of a scaling, and the rows to which it is fitted."""
-    kind, fit_rows = paper_scaling(dataset.name) if scaling == "paper" else (scaling, "train")
+    kind, fit_rows = dataset.paper.scaling if scaling == "paper" else (scaling, "train")
     both = fit_rows == "train+valid"
     return kind, np.concatenate([split.train, split.valid]) if both else split.train
 

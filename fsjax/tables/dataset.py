@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from fsjax.errors import DataError
 from fsjax.tables.base import RawTable, Table, as_table
 from fsjax.tables.sparse import canonical
+from fsjax.tables.splits import PaperSettings
 from fsjax.tables.streamed import StreamedTable, streamed_if_large
 from fsjax.tables.user_arrays import check_masked
 
@@ -42,6 +43,7 @@ class Dataset:
         informative: for generated data, the columns that carry the signal (informative and
             redundant ones), ascending; None where it is not known.
         source: where the data came from, one line.
+        paper: how the papers split and scale it, for ``split='paper'`` and ``scaling='paper'``.
 
     Raises:
         DataError: if the lengths of the parts do not agree, if column names are repeated, or if a
@@ -58,6 +60,7 @@ class Dataset:
     image_order: Literal["C", "F"] = "C"
     informative: tuple[int, ...] | None = None
     source: str = ""
+    paper: PaperSettings = PaperSettings()
 
     def __post_init__(self) -> None:
         # Assignment is refused because the class is frozen.

@@ -19,6 +19,34 @@ class Split(NamedTuple):
     test: np.ndarray
 
 
+class PaperSettings(NamedTuple):
+    """How the papers split and scale a data set; by default as a user's table.
+
+    Attributes:
+      protocol: the protocol of :func:`fsjax.data.make_split` that ``'paper'`` stands for.
+      scaling: the kind of scaling, and the rows to which it is fitted, ``'train'`` or
+        ``'train+valid'``.
+      wast_official: whether WAST uses the official test rows (otherwise 80/20).
+      share: of the rows, which the IP-CAE experiments use.
+      torch: whether these draw rows by PyTorch (otherwise by scikit-learn).
+    """
+
+    protocol: str = "stratified"
+    scaling: tuple[str, str] = ("standard", "train")
+    wast_official: bool = False
+    share: float = 1.0
+    torch: bool = True
+
+    def named(self, protocol: str) -> str:
+        """A protocol, in place of one that depends on the data set.
+
+        ``'paper'`` is that of the data set; ``'wast'`` is ``'official'`` where WAST used the
+        official test rows. Others are returned unchanged.
+        """
+        protocol = self.protocol if protocol == "paper" else protocol
+        return "official" if protocol == "wast" and self.wast_official else protocol
+
+
 def validation_split(
     rows: int, fraction: float, seed: int, classes: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -18,6 +18,7 @@ from marks import slow_ids, some_long
 import fsjax
 from fsjax.data import Dataset, Split, fit_scaler
 from fsjax.tables.scaled import filled_length, filled_rows
+from fsjax.tables.splits import PaperSettings
 
 
 @given(st.integers(0, 100_000))
@@ -122,13 +123,14 @@ def test_scalers_are_fitted_on_the_training_rows_of_each_seed(data) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "rows"), [("table", "standard", 50), ("isolet", "minmax", 70)]
+    ("scaling", "rows"), [(("standard", "train"), 50), (("minmax", "train+valid"), 70)]
 )
-def test_validation_rows_scale_only_where_the_paper_did_so(name, kind, rows, data) -> None:
+def test_validation_rows_scale_only_where_the_paper_did_so(scaling, rows, data) -> None:
     x, y = data
-    dataset = Dataset(name, x, y.astype(np.int32))
+    paper = PaperSettings(scaling=scaling)
+    dataset = Dataset("table", x, y.astype(np.int32), paper=paper)
     prepared = prepared_by(dataset, Split(*np.split(np.arange(90), [50, 70])))
-    expected = fit_scaler(kind, x[:rows])
+    expected = fit_scaler(scaling[0], x[:rows])
     chex.assert_trees_all_equal(prepared.scalers[0]._asdict(), expected._asdict())
 
 

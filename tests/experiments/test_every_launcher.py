@@ -28,6 +28,7 @@ from experiments.benchmarks import (
     text,
     topology,
 )
+from fsjax.datasets.catalog import paper_settings
 
 _RUN = "--config=configs/fisher_score.py:digits,quick"
 
@@ -253,7 +254,8 @@ def _concrete_step(patch: pytest.MonkeyPatch) -> dict[str, Any]:
 def _coil20(run: Callable[..., Any], patch: pytest.MonkeyPatch) -> dict[str, Any]:
     def digits(_: str) -> fsjax.data.Dataset:
         X, y = load_digits(return_X_y=True)
-        return fsjax.data.Dataset("digits", X[:300].astype("float32"), y[:300])
+        paper = paper_settings("digits")
+        return fsjax.data.Dataset("digits", X[:300].astype("float32"), y[:300], paper=paper)
 
     patch.setattr(selectors, "load", digits)
     patch.setattr(selectors, "STG_EPOCHS", 1)

@@ -17,9 +17,9 @@ from experiments.papers import packages, reference
 from experiments.papers.cells import cells_of
 from experiments.papers.packages import Package, Problem
 from fsjax.data import load
-from fsjax.datasets.split_protocols import make_split
 from fsjax.errors import ConfigError
 from fsjax.evaluation import svm_accuracy
+from fsjax.tasks.split_protocols import make_split
 
 
 def by_variance(problem: Problem) -> dict[int, np.ndarray]:

@@ -1,4 +1,7 @@
-"""Files with a wrong byte, and small files of huge tables, are refused before unpacking."""
+"""Files with a wrong byte, and small files of huge tables, are refused before unpacking.
+
+Covers ``fsjax.readers.matlab``.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Users' tables: every format, and a clear message for every kind of bad input.
 
-Covers ``fsjax.readers.file_type``, ``fsjax.readers.matlab``, ``fsjax.readers.parquet``, ``fsjax.tables.imputation``.
+Covers ``fsjax.readers.file_type``, ``fsjax.readers.matlab``, ``fsjax.readers.parquet``,
+``fsjax.tables.imputation``.
 """
 
 import gzip

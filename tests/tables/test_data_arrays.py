@@ -1,6 +1,6 @@
 """Users' arrays and frames as data sets.
 
-Covers ``fsjax.datasets.from_arrays``, ``fsjax.tables.user_arrays``, ``fsjax.tables.user_arrays``.
+Covers ``fsjax.tasks.from_arrays``, ``fsjax.tables.user_arrays``, ``fsjax.tables.user_arrays``.
 """
 
 from __future__ import annotations

@@ -127,5 +127,6 @@ def test_every_registered_scaling_and_protocol_exists() -> None:
     from fsjax.datasets.catalog import ENTRIES
 
     for entry in ENTRIES.values():
-        assert entry.scaling[0] in data.KINDS and entry.scaling[1] in ("train", "train+valid")
-        assert entry.protocol in data.PROTOCOLS
+        kind, rows = entry.paper.scaling
+        assert kind in data.KINDS and rows in ("train", "train+valid")
+        assert entry.paper.protocol in data.PROTOCOLS

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsjax import data
+from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError, DataError
 from fsjax.tables.splits import validation_split
 
@@ -93,7 +94,8 @@ def test_coil20_rows_are_those_of_torch() -> None:
 )
 def test_sizes_of_sets_by_their_shape(name, rows, num_train, sizes) -> None:
     mark = (np.arange(rows) >= num_train).astype(np.uint8) if num_train else None
-    dataset = data.Dataset(name, np.zeros((rows, 1), np.uint8), None, official_split=mark)
+    X, paper = np.zeros((rows, 1), np.uint8), ENTRIES[name].paper
+    dataset = data.Dataset(name, X, None, official_split=mark, paper=paper)
     assert tuple(len(part) for part in data.make_split(dataset)) == sizes
 
 

@@ -12,6 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from experiments.studies.known_arrays import dense_arrays
 from fsjax.data import Dataset, add_columns, load
+from fsjax.datasets.catalog import paper_settings
 
 #: A table with more rows than this is sampled.
 MAX_ROWS = 1000
@@ -52,7 +53,8 @@ def of_sklearn(name: str) -> Dataset:
     """A data set of scikit-learn, by the name of its loader."""
     bunch = getattr(datasets, f"load_{name}")()
     y = bunch.target.astype(np.float32 if name == "diabetes" else np.int32)
-    return Dataset(name, bunch.data.astype(np.float32), y, source="scikit-learn")
+    X, paper = bunch.data.astype(np.float32), paper_settings(name)
+    return Dataset(name, X, y, source="scikit-learn", paper=paper)
 
 
 def extended(name: str, kind: str) -> Dataset:
@@ -107,7 +109,7 @@ def read(name: str) -> Dataset:
     X = X.astype(np.float32)
     if len(y) > table.rows:
         X, _, y, _ = train_test_split(X, y, train_size=table.rows, stratify=y, random_state=0)
-    return Dataset(name, X, y, informative=data.informative)
+    return Dataset(name, X, y, informative=data.informative, paper=paper_settings(name))
 
 
 def split(data: Dataset, task: str, seed: int) -> Split:

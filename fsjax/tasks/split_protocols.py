@@ -6,16 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError, DataError, check_choice, check_whole, is_number
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.splits import DEFAULT_SEED, Split
 from fsjax.tables.torch_random import torch_random_split
 from fsjax.tasks import TABLE, Task, name_of
-
-#: Data sets of which the IP-CAE experiments use a share of the rows, and that share.
-IP_CAE_REDUCED = ("mnist", "fashion_mnist")
-IP_CAE_SHARE = 0.15
 
 
 class _SplitRequest(NamedTuple):
@@ -40,8 +35,8 @@ def make_split(
         dataset: any data set.
         protocol: one of
 
-            - ``'paper'``: the protocol below that is registered for this data set;
-              ``'stratified'`` for users' tables.
+            - ``'paper'``: the protocol below that ``dataset.paper`` names; ``'stratified'`` for
+              users' tables.
             - ``'stratified'``: by ``fractions``, with the same proportions of classes (for
               survival, of events and censored rows) in each part; at random for other tasks.
             - ``'random'``: by ``fractions``, at random.
@@ -96,25 +91,8 @@ def make_split(
     return Split(*(np.asarray(part, dtype=np.int32) for part in parts))
 
 
-def named_protocol(dataset: str, protocol: str) -> str:
-    """The protocol that splits a data set of this name, for one that depends on the data set.
-
-    ``'paper'`` is the registered protocol, or ``'stratified'`` for users' tables; ``'wast'`` is
-    ``'official'`` where WAST used the official test rows. Others are returned unchanged.
-    """
-    entry = ENTRIES.get(dataset)
-    if protocol == "paper":
-        protocol = _registered(dataset)
-    return "official" if protocol == "wast" and entry and entry.wast_official else protocol
-
-
-def _registered(dataset: str) -> str:
-    entry = ENTRIES.get(dataset)
-    return entry.protocol if entry else "stratified"
-
-
 def _paper(request: _SplitRequest) -> Split:
-    return PROTOCOLS[_registered(request.dataset.name)](request)
+    return PROTOCOLS[request.dataset.paper.protocol](request)
 
 
 def _stratified(request: _SplitRequest) -> Split:
@@ -133,24 +111,22 @@ def _official(request: _SplitRequest) -> Split:
 
 
 def _wast(request: _SplitRequest) -> Split:
-    entry = ENTRIES.get(request.dataset.name)
-    if entry is not None and entry.wast_official and request.dataset.official_split is not None:
+    if request.dataset.paper.wast_official and request.dataset.official_split is not None:
         return _official(request)
     rows = np.arange(request.dataset.num_samples)
     return _with_valid(request, *train_test_split(rows, test_size=0.2, random_state=request.seed))
 
 
 def _ip_cae(request: _SplitRequest) -> Split:
-    dataset, seed = request.dataset, request.seed
+    dataset, seed, share = request.dataset, request.seed, request.dataset.paper.share
     n = dataset.num_samples
-    if dataset.name == "mice_protein":
+    if not dataset.paper.torch:
         train, rest = train_test_split(np.arange(n), train_size=0.6, random_state=seed)
         return Split(train, *train_test_split(rest, train_size=0.5, random_state=seed))
-    reduced = dataset.name in IP_CAE_REDUCED
-    if reduced or dataset.official_split is not None:
+    if share < 1 or dataset.official_split is not None:
         rest, test = _official_rows(request)
-        if reduced:
-            rest, test = (_torch_two(part, IP_CAE_SHARE, seed)[0] for part in (rest, test))
+        if share < 1:
+            rest, test = (_torch_two(part, share, seed)[0] for part in (rest, test))
         return Split(*_torch_two(rest, 1 - request.valid_fraction, seed), test)
     train, valid = int(0.6 * n), int(0.2 * n)
     return Split(*torch_random_split(n, (train, valid, n - train - valid), seed))

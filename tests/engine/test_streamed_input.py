@@ -1,4 +1,7 @@
-"""Training on tables on disk: batches are read ahead, and results are bitwise the same."""
+"""Training on streamed tables: batches are read ahead, and results are bitwise the same.
+
+Covers ``fsjax.tables.streamed_rows``.
+"""
 
 from __future__ import annotations
 
