@@ -1,6 +1,7 @@
 """The programs of all methods lowered for GPUs and TPUs: steps have no slow operations.
 
 Slow operations are callbacks to the host, which cannot be lowered here at all, sorts, and scatters.
+A loop is slower than a sort (``BENCHMARKS.md``), so the k-th value is found by one.
 The exceptions are in ``KNOWN`` with their reasons; an epoch may sort, to shuffle its rows.
 """
 
@@ -39,6 +40,7 @@ HOST = re.compile(r"callback|stablehlo\.(send|recv|infeed|outfeed)")
 #: Slow operations in a step, and why they are there.
 KNOWN = {
     ("stablehlo.scatter", "fsjax/tasks/losses.py"): "the gradient at the class of each of B rows",
+    ("stablehlo.sort", "fsjax/sparsity/kth.py"): "the k-th of the weights, faster than bisection",
     ("stablehlo.sort", "fsjax/sparsity/grow.py"): "WAST orders D neurons, not D x H connections",
     ("stablehlo.scatter", "fsjax/sparsity/grow.py"): "what each of the D neurons gets, as ordered",
     (

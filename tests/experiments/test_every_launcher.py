@@ -34,6 +34,15 @@ _RUN = "--config=configs/fisher_score.py:digits,quick"
 
 #: Arguments of each launcher, and files that it writes; ``{tmp}`` is an empty folder.
 LAUNCHERS: dict[str, tuple[list[str], list[str]]] = {
+    "accelerator": (
+        [
+            "--only=count/ip_cae,rate/copy,agreement/fisher_score",
+            "--size=tiny",
+            "--minutes=2",
+            "--workdir={tmp}",
+        ],
+        ["rows.csv"],
+    ),
     "benchmark": (["--worker=smallest/100,000 weights"], []),
     "benchmarks/growth": (
         ["--table={tmp}/growth.md", "--picture={tmp}/growth.png"],

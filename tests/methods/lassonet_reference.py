@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from fsjax.engine.loop import Arrays, Rows
+from fsjax.engine.rows import Arrays, Rows
 from fsjax.method import Spec, TrainState
 
 N, D, H, C, K = 48, 7, 5, 3, 3

@@ -12,7 +12,8 @@ import pytest
 from sparse_network_reference import begun, rows, spec_for
 
 import fsjax
-from fsjax.engine.loop import as_batch, init_state, train_epoch
+from fsjax.engine.loop import init_state, train_epoch
+from fsjax.engine.rows import as_batch
 from fsjax.errors import ConfigError
 from fsjax.methods.shared.sparse_network import sparse_network
 from fsjax.sparsity import Layer, active_only, drop, grow, may_shrink, needs

@@ -16,7 +16,8 @@ import pytest
 from lassonet_reference import OPTIONS, TASKS, D, H, K, Reference, spec_of, table
 from marks import slow_ids
 
-from fsjax.engine.loop import as_batch, at_kept, init_state, train_epoch
+from fsjax.engine.loop import at_kept, init_state, train_epoch
+from fsjax.engine.rows import as_batch
 from fsjax.method import Method, TrainState
 from fsjax.methods.lassonet import importances, lassonet
 from fsjax.methods.shared.lassonet_path import automatic_start, skip_norms

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import fsjax
-from fsjax.engine.loop import Arrays, Rows, init_state, train_epoch
+from fsjax.engine.loop import init_state, train_epoch
+from fsjax.engine.rows import Arrays, Rows
 from fsjax.method import Batch, Spec, TrainState, create_state
 from fsjax.methods.neurofs import Evolution, drop_inputs, evolve, grow_inputs
 from fsjax.sparsity import Layer

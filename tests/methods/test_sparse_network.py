@@ -26,7 +26,8 @@ from sparse_network_reference import (
 
 import fsjax
 from fsjax.data import load
-from fsjax.engine.loop import Arrays, Rows, at_kept, train_epoch
+from fsjax.engine.loop import at_kept, train_epoch
+from fsjax.engine.rows import Arrays, Rows
 from fsjax.errors import ConfigError
 from fsjax.methods.shared.sparse_network import sparse_network
 from fsjax.sparsity import drop, grow, may_shrink

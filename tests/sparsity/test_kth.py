@@ -171,3 +171,26 @@ def test_count_of_any_shape(mask: np.ndarray) -> None:
         assert kth.count_true(jnp.asarray(mask.reshape(shape))) == mask.sum()
     many = np.resize(mask, (70, 30))
     assert kth.count_true(jnp.asarray(many)) == many.sum()
+
+
+@few
+@given(VALUES, K, AMONG)
+def test_accelerators_mark_the_same(values: np.ndarray, k: int, among: np.ndarray) -> None:
+    bits = kth.ordered_bits(jnp.asarray(values))
+    bits = jnp.where(among, jnp.minimum(bits, kth._LAST - 1), kth._LAST).reshape(2, 12)
+    candidates = jnp.int32(among.sum())
+    k = jnp.clip(jnp.int32(k), 0, candidates)
+    marks = kth._by_sorting(bits, k, candidates) & (k > 0)
+    np.testing.assert_array_equal(marks.reshape(SHAPE), first_of_sort(values, int(k), among))
+
+
+def test_accelerators_prefer_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    for k, share in itertools.product((0, 3, 9, 50), (0.2, 0.9)):
+        choice, among = rng.random((7, 6)) < share, rng.random((7, 6)) < 0.8
+        expected = kth.preferred(choice, k, among)
+        with monkeypatch.context() as patch:
+            patch.setattr(jax, "default_backend", lambda: "gpu")
+            jax.clear_caches()
+            chex.assert_trees_all_equal(kth.preferred(choice, k, among), expected)
+        jax.clear_caches()

@@ -36,7 +36,17 @@ MODULES = (training, torch_steps, operations)
 
 def pieces() -> dict[str, Piece]:
     """All timed pieces by name, in the order in which they run."""
-    return {name: piece for module in MODULES for name, piece in module.pieces(FLAGS.size).items()}
+    return {
+        name: piece
+        for module in MODULES
+        for name, piece in module.pieces(FLAGS.size).items()
+        if is_chosen(name)
+    }
+
+
+def is_chosen(name: str) -> bool:
+    """Whether a piece begins with one of ``--only``."""
+    return not FLAGS.only or name.startswith(tuple(FLAGS.only))
 
 
 def worker(*options: str, cpu: bool = False) -> subprocess.Popen:
@@ -129,7 +139,13 @@ def main() -> None:
     done = finished(rows, device_name())
     missing = [name for name in pieces() if name not in done]
     slow = [name for name in missing if pieces()[name].compile]
-    untrained = [name for name in sorted(METHODS) if f"agreement/{name}" not in done]
+    untrained = [
+        name
+        for name in sorted(METHODS)
+        if is_chosen(f"agreement/{name}") and f"agreement/{name}" not in done
+    ]
+    if not missing and not untrained and not done:
+        raise ConfigError(f"no piece begins with --only={','.join(FLAGS.only)}")
     processes = []
     for index in range(NUM_TRAINERS):
         if share := ",".join(untrained[index::NUM_TRAINERS]):
@@ -152,6 +168,9 @@ def define_flags() -> None:
     flags.DEFINE_float("minutes", 12.0, "Minutes after which no measurement runs.")
     flags.DEFINE_string("workdir", "runs/accelerator", "Folder of rows.csv and of what resumes.")
     flags.DEFINE_enum("size", "full", ["full", "tiny"], "Sizes; tiny ones are for tests.")
+    flags.DEFINE_list(
+        "only", [], "Beginnings of names of pieces, such as step/wast; all by default."
+    )
     flags.DEFINE_list("train", [], "Internal: methods that this process trains.")
     flags.DEFINE_bool("reference", False, "Internal: whether it trains them as the reference.")
     flags.DEFINE_string("measure", "", "Internal: pieces that this process measures.")
