@@ -33,7 +33,6 @@ from fsjax.sparsity import (
 from fsjax.sparsity.connections import connected, indexed
 from fsjax.sparsity.layers import (
     ConnectedLayer,
-    CoordinateLayer,
     MaskedLayer,
     RuleInputs,
     SparseLayer,
@@ -127,13 +126,11 @@ def forms(rows: int, columns: int, density: float) -> dict[str, float]:
     mask = random_mask(keys[0], (rows, columns), count)
     weight = jnp.where(mask, jax.random.normal(keys[1], mask.shape), 0.0)
     masked = MaskedLayer(weight, jnp.zeros(columns), mask)
-    by_coordinates = CoordinateLayer.of(masked, count)
-    positions = by_coordinates.positions
+    positions = jnp.flatnonzero(mask, size=count)
     connections = indexed(connected(positions // columns, positions % columns, (rows, columns)))
     layers = {
         "mask": masked,
-        "coordinates": by_coordinates,
-        "connections": ConnectedLayer(by_coordinates.kernel, masked.bias, connections),
+        "connections": ConnectedLayer(weight.ravel()[positions], masked.bias, connections),
     }
     recipe = evolutionary(density, drop=drop.magnitude, fraction=0.2)
     x = jax.random.normal(keys[2], (rows, 100))

@@ -50,6 +50,6 @@ def cases() -> dict[str, Case]:
         # There is no change after the last epoch, hence one epoch more.
         by_name[name] = case(set_epoch, width, num_epochs + 1)
         by_name[f"{name}, training alone"] = case(set_epoch, width, num_epochs, False)
-    for form in ("coordinates", "topology"):
+    for form in ("dense", "topology"):
         by_name[f"topology/3072-1024-512-10, {form}"] = case(nerva_epoch, form)
     return by_name

@@ -82,7 +82,7 @@ def ctre_sim(
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
     epsilon: float | None = 5.0,
     density: float | None = None,
-    form: Literal["auto", "dense", "coordinates", "topology"] = "auto",
+    form: Literal["auto", "dense", "topology"] = "auto",
 ) -> Method: ...
 def ctre_seq(
     *,
@@ -101,7 +101,7 @@ def ctre_seq(
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
     epsilon: float | None = 5.0,
     density: float | None = None,
-    form: Literal["auto", "dense", "coordinates", "topology"] = "auto",
+    form: Literal["auto", "dense", "topology"] = "auto",
 ) -> Method: ...
 def deep_lasso(
     *,
@@ -347,7 +347,7 @@ def set(
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
     epsilon: float | None = 5.0,
     density: float | None = None,
-    form: Literal["auto", "dense", "coordinates", "topology"] = "auto",
+    form: Literal["auto", "dense", "topology"] = "auto",
 ) -> Method: ...
 def rigl(
     *,
@@ -361,7 +361,7 @@ def rigl(
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
     epsilon: float | None = 5.0,
     density: float | None = None,
-    form: Literal["auto", "dense", "coordinates", "topology"] = "auto",
+    form: Literal["auto", "dense", "topology"] = "auto",
 ) -> Method: ...
 def snip(
     *,
@@ -373,7 +373,7 @@ def snip(
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
     epsilon: float | None = 5.0,
     density: float | None = None,
-    form: Literal["auto", "dense", "coordinates", "topology"] = "auto",
+    form: Literal["auto", "dense", "topology"] = "auto",
 ) -> Method: ...
 def static_sparse(
     *,
@@ -385,7 +385,7 @@ def static_sparse(
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "attribution",
     epsilon: float | None = 5.0,
     density: float | None = None,
-    form: Literal["auto", "dense", "coordinates", "topology"] = "auto",
+    form: Literal["auto", "dense", "topology"] = "auto",
 ) -> Method: ...
 def dense(
     *,
@@ -411,7 +411,7 @@ def quick_selection(
     l2: float = 0.0,
     optimizer: Literal["sgd"] | Optimizer = "sgd",
     rank_by: Literal["strength", "attribution", "attribution_times_input"] = "strength",
-    form: Literal["auto", "dense", "coordinates", "topology"] = "auto",
+    form: Literal["auto", "dense", "topology"] = "auto",
 ) -> Method: ...
 def stg(
     num_features: int | None = None,

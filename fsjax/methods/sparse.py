@@ -145,7 +145,7 @@ def dense(**options: Any) -> Method:
     estimator="QuickSelection",
     paper="Atashgahi et al., Machine Learning 2022",
     optimises="the reconstruction by a sparse network that grows at random",
-    small={"hidden": (6,), "density": 0.4, "form": "coordinates", "learning_rate": 0.03},
+    small={"hidden": (6,), "density": 0.4, "learning_rate": 0.03},
     options=replace(SparseOptions(), rank_by="strength"),
     num_epochs=100,
     batch_size=128,

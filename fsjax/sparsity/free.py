@@ -15,12 +15,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.sparsity import places
-from fsjax.sparsity.coordinates import positions_of
 from fsjax.sparsity.kth import largest, ordered_bits, random_subset
 from fsjax.sparsity.places import LAST, Keys
 
 #: Layers of at most this many pairs of neurons draw the same connections as a mask would.
 DRAWN_AS_MASKS = 2**18
+
+#: Number of entries of a mask that are counted together.
+_COUNTED = 32
 
 #: Number of scores that are in memory at once.
 BLOCK = 2**22
@@ -125,6 +127,18 @@ def _of_mask(mask: Array, number: Array, most: int) -> FreePairs:
     """The ``number`` true entries of a mask, as keys."""
     chosen = jnp.arange(most) < number
     return FreePairs(places.where(chosen, (positions_of(mask, most),)), chosen)
+
+
+def positions_of(mask: Array, count: int) -> Array:
+    """The flat positions of the ``count`` true entries of a mask, ``(count,)`` int32, ascending."""
+    flat = jnp.pad(mask.reshape(-1), (0, -mask.size % _COUNTED)).reshape(-1, _COUNTED)
+    cumulative = jnp.cumsum(jnp.sum(flat, axis=1, dtype=jnp.int32))
+    wanted = jnp.arange(count, dtype=jnp.int32)
+    block = jnp.searchsorted(cumulative, wanted, side="right").astype(jnp.int32)
+    before = jnp.where(block > 0, cumulative[block - 1], 0)
+    rank = jnp.cumsum(flat[block], axis=1, dtype=jnp.int32)
+    inside = jnp.argmax(rank > (wanted - before)[:, None], axis=1)
+    return block * _COUNTED + inside.astype(jnp.int32)
 
 
 def _capped_cumsum(counts: Array, most: int) -> Array:

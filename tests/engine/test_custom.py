@@ -267,7 +267,7 @@ def test_what_does_not_fit_is_refused_before_training(
 @pytest.mark.slow
 def test_a_saved_result_names_its_functions_and_trains_no_more(data, tmp_path: Path) -> None:
     for number, given in enumerate(({"learning_rate": RATE}, {"optimizer": relative})):
-        form = {"epsilon": 2, "form": "coordinates", "rank_by": "strength"}
+        form = {"epsilon": 2, "form": "topology", "rank_by": "strength"}
         method = methods.static_sparse(hidden=(4,), **form, **given)
         result = fsjax.fit(method, data, num_epochs=2, loss=squared, **WHOLE)
         path = tmp_path / f"result{number}.npz"

@@ -301,7 +301,7 @@ def _nerva(patch: pytest.MonkeyPatch) -> dict[str, Any]:
         "_epoch",
         lambda method, rows, columns, *others: original_epoch(method, 200, 24, *others),
     )
-    return topology.nerva_epoch("coordinates")
+    return topology.nerva_epoch("topology")
 
 
 #: Benchmarks, with sizes that take only a moment.

@@ -165,18 +165,6 @@ def test_a_loss_that_is_maximised_is_found() -> None:
 
 
 @pytest.mark.slow
-def test_coordinates_that_lose_the_weights_are_found(
-    anew: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "fsjax.sparsity.layers.coordinates.gather",
-        lambda leaf, positions: 0 * leaf.reshape(-1)[positions] if positions.size else leaf,
-    )
-    with pytest.raises(AssertionError):
-        testing.check_method(_small("static_sparse", form="coordinates"))
-
-
-@pytest.mark.slow
 def test_connections_that_are_added_at_constant_columns_are_found() -> None:
     method = _small("static_sparse", form="dense")
 

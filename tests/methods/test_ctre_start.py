@@ -50,7 +50,7 @@ def test_a_blind_start_grows_at_the_first_missing_positions(method: str) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["coordinates", "topology"])
+@pytest.mark.parametrize("form", ["dense", "topology"])
 @pytest.mark.parametrize("method", ["ctre_seq", "ctre_sim"])
 def test_a_blind_start_is_for_every_form_of_a_layer(method: str, form: str) -> None:
     before, after = first_masks(method, form), first_masks(method, form, blind_start=True)

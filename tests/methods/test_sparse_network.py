@@ -5,19 +5,16 @@ Covers ``fsjax.methods.sparse``.
 
 from __future__ import annotations
 
-import chex
 import jax
 import numpy as np
 import pytest
 from jax.test_util import check_grads
-from marks import slow_ids
 from sparse_network_reference import (
     SIZES,
     N,
     begun,
     forward,
     kernels,
-    momentum,
     rows,
     slopes,
     softmax,
@@ -26,8 +23,6 @@ from sparse_network_reference import (
 
 import fsjax
 from fsjax.data import load
-from fsjax.engine.loop import at_kept, train_epoch
-from fsjax.engine.rows import Arrays, Rows
 from fsjax.errors import ConfigError
 from fsjax.methods.shared.sparse_network import sparse_network
 from fsjax.sparsity import drop, grow, may_shrink
@@ -35,65 +30,9 @@ from fsjax.sparsity import drop, grow, may_shrink
 PLAIN = dict(**SIZES, learning_rate=0.01, momentum=0.9)
 
 
-@pytest.mark.slow
-def test_both_forms_train_alike() -> None:
-    results, data = [], rows()
-    x, y, weight = data
-    arrays = Arrays(*(Rows(x[part], y[part], weight[part]) for part in map(slice, (N, 5, 0))))
-    rules = dict(
-        drop=drop.magnitude, grow=grow.similar_or_random, drop_fraction=0.2, grow_init="uniform"
-    )
-    for form in ("dense", "coordinates"):
-        method = sparse_network(**rules, form=form, l2=0.01, input_noise=0.1, **PLAIN)
-        state = begun(method, spec_for())
-        assert state.params["layer_0"]["kernel"].ndim == (1 if form == "coordinates" else 2)
-        first = kernels(state.masks)
-        epoch = jax.jit(lambda s, m=method: train_epoch(m, s, arrays))
-        for _ in range(5):
-            state, metrics = epoch(state)
-            assert metrics["train/topology_change"] > 2
-        kept = method.finish(at_kept(method, state), data, None)
-        state = method.finish(state, data, None)
-        results.append((state, metrics, kept))
-        assert all((a != b).any() for a, b in zip(first, kernels(state.masks), strict=True))
-        for mask, *of_inactive in zip(
-            *map(kernels, (state.masks, state.params)), momentum(state), strict=True
-        ):
-            assert not any(leaf[~mask].any() for leaf in of_inactive)
-    # Sums in another order, over twenty steps.
-    (dense, of_dense, best), (sparse, of_sparse, other) = results
-    chex.assert_trees_all_equal(dense.masks, sparse.masks)
-    chex.assert_trees_all_close(
-        (dense.params, best.params), (sparse.params, other.params), rtol=1e-4
-    )
-    chex.assert_trees_all_close(dense.opt_state, sparse.opt_state, rtol=1e-3, atol=1e-6)
-    chex.assert_trees_all_close(of_dense, of_sparse, rtol=1e-4)
-    chex.assert_trees_all_close(dense.trace, sparse.trace)
-
-
-@pytest.mark.slow
-def test_fits_and_files_of_both_forms_are_alike(tmp_path) -> None:
-    rng = np.random.default_rng(0)
-    data = rng.normal(size=(50, 9)), rng.integers(0, 3, 50)
-    options = dict(num_features=3, num_epochs=3, batch_size=16, seeds=(0, 1))
-    dense, sparse = (
-        fsjax.fit(fsjax.methods.set(hidden=(7, 6), epsilon=1, form=form), data, **options)
-        for form in ("dense", "coordinates")
-    )
-    assert sparse.cost["params"] == dense.cost["params"] == 16 + 13 + 9
-    assert sparse.cost["train_flops"] == dense.cost["train_flops"]
-    chex.assert_trees_all_close(sparse.states.params, dense.states.params, rtol=1e-4, atol=1e-6)
-    chex.assert_trees_all_close(dict(sparse.history), dict(dense.history), rtol=1e-4)
-    fsjax.save(sparse, tmp_path / "sparse")
-    again = fsjax.load(tmp_path / "sparse")
-    np.testing.assert_array_equal(again.predict(data[0]), sparse.predict(data[0]))
-
-
-@slow_ids("coordinates")
-@pytest.mark.parametrize("form", ["dense", "coordinates"])
-def test_loss_and_its_gradient(form: str) -> None:
+def test_loss_and_its_gradient() -> None:
     data = rows()
-    method = sparse_network(form=form, l2=0.1, **PLAIN)
+    method = sparse_network(form="dense", l2=0.1, **PLAIN)
     small = begun(method, spec_for())
     biases = iter(np.random.default_rng(0).normal(size=(2, 8)).astype(np.float32))
     small = small.replace(
@@ -117,11 +56,10 @@ def test_loss_and_its_gradient(form: str) -> None:
         strict=True,
     ):
         expected = np.where(mask, slope + 0.1 * weight, 0)
-        expected = expected if form == "dense" else expected[mask]
         np.testing.assert_allclose(gradient_of_layer, expected, rtol=1e-4, atol=1e-6)
 
     # Finite differences, where the activation has no corners.
-    method = sparse_network(activation="sigmoid", form=form, l2=0.1, **PLAIN)
+    method = sparse_network(activation="sigmoid", form="dense", l2=0.1, **PLAIN)
     loss = jax.jit(lambda params: method.loss(params, small, data, None)[0])
     check_grads(loss, (small.params,), 1, modes=["rev"], atol=1e-2, rtol=1e-2, eps=1e-2)
 
@@ -188,7 +126,7 @@ def test_a_rule_needs_what_the_network_has() -> None:
 
 def test_a_dense_form_loses_connections_to_a_rule_that_may_shrink() -> None:
     losing = may_shrink(lambda layer, dropped, key: dropped & (layer.number > 0))
-    # So sparse that it would be trained by coordinates.
+    # So sparse that it would be trained as connections.
     options = {"hidden": (40,), "epsilon": 0.1, "rank_by": "strength"}
     method = sparse_network(drop=drop.magnitude, grow=losing, drop_fraction=0.5, **options)
     state = begun(method, spec_for())

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fsjax.sparsity import drop, grow, random_mask
 from fsjax.sparsity.connections import connected
-from fsjax.sparsity.coordinates import positions_of
+from fsjax.sparsity.free import positions_of
 from fsjax.sparsity.rewiring import GROW, draw_connections, rewire_connections
 from fsjax.sparsity.topology import DropRule, GrowRule, Layer, rewire
 

@@ -63,11 +63,11 @@ from fsjax.sparsity.layers.network import (
     draw_masks,
     expand_layers,
     gradient_scores,
-    in_training_form,
     init_params,
     layers_in,
     params_of,
     rewire_layers,
+    without_inactive,
 )
 from fsjax.sparsity.topology import cond_with_key, needs_of
 from fsjax.typing import PyTree
@@ -128,12 +128,12 @@ class SparseOptions(DenseOptions):
       learning_rate: of gradient descent with Nesterov's momentum, above 0; or an Optax schedule.
       momentum: of gradient descent, in [0, 1).
       l2: factor of half the sum of squared weights (not biases) in the loss, at least 0.
-      form: how layers are stored: ``dense``, matrices with masks; ``coordinates``, lists of
-        weights while the topology does not change; ``topology``, lists of connections and no
-        matrices, for layers with at most a quarter of all connections; ``auto``, the fastest, see
-        :mod:`fsjax.sparsity.layers.forms`. Results contain masks, except for layers of more than 33
-        million pairs of neurons. Results are equal up to floating-point reassociation, but
-        ``topology`` draws other random numbers for layers of more than 262,144 pairs of neurons.
+      form: how layers are stored: ``dense``, matrices with masks; ``topology``, lists of
+        connections and no matrices, for layers with at most a quarter of all connections; ``auto``,
+        the fastest, see :mod:`fsjax.sparsity.layers.forms`. Results contain masks, except for
+        layers of more than 33 million pairs of neurons. Results are equal up to floating-point
+        reassociation, but ``topology`` draws other random numbers for layers of more than
+        262,144 pairs of neurons.
       rank_by: as for :class:`DenseOptions`.
 
     Examples:
@@ -142,7 +142,7 @@ class SparseOptions(DenseOptions):
 
     epsilon: Annotated[NonNegative, STATIC] | None = 5.0
     density: Annotated[NonNegative, STATIC] | None = None
-    form: Literal["auto", "dense", "coordinates", "topology"] = "auto"
+    form: Literal["auto", "dense", "topology"] = "auto"
 
 
 class Shared(TypedDict):
@@ -158,7 +158,7 @@ class Shared(TypedDict):
 SPARSE: Shared = {
     "num_epochs": 500,
     "batch_size": 100,
-    "small": {"hidden": (16, 8), "epsilon": 4.0, "form": "coordinates", "learning_rate": 0.03},
+    "small": {"hidden": (16, 8), "epsilon": 4.0, "learning_rate": 0.03},
     "options": SparseOptions(),
 }
 
@@ -286,7 +286,7 @@ class _SparseNetwork:
             batch = random_batch(key_masks, data, spec.batch_size)
             slopes = jax.grad(lambda params: self.task_loss(layers_in(state, params), state, batch))
             state = state.replace(masks=snip_masks(params, slopes(params), self.recipe.counts))
-        state = in_training_form(state, plan)
+        state = without_inactive(state)
         if self.first_growth is None:
             return state
         recipe = dataclasses.replace(self.recipe, grow=self.first_growth)

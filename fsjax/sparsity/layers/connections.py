@@ -14,7 +14,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.sparsity.connections import Connections, connected_dot, dense, indexed, of_inputs
-from fsjax.sparsity.coordinates import gather
 from fsjax.sparsity.free import BLOCK, DRAWN_AS_MASKS
 from fsjax.sparsity.layers.base import LayerChange, RuleInputs, SparseLayer
 from fsjax.sparsity.layers.masked import MaskedLayer
@@ -87,7 +86,7 @@ class ConnectedLayer(SparseLayer):
         initial = _INITIAL[recipe.grow_init](key_init, where)
         kernel = jnp.where(change.kept, self.kernel[change.source], initial)
         layer = ConnectedLayer(kernel, self.bias, where)
-        return LayerChange(layer, lambda leaf: gather(leaf, change.source), change.kept)
+        return LayerChange(layer, lambda leaf: leaf[change.source], change.kept)
 
     def to_matrix(self) -> MaskedLayer:
         mask = dense(jnp.ones(self.kernel.shape, bool), self.where)

@@ -13,14 +13,11 @@ from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.rewiring import drops_connections, grows_connections
 from fsjax.sparsity.topology import rule_name, shrinks
 
-#: A masked matrix, weights with their coordinates in a mask, or a list of connections.
-Form = Literal["dense", "coordinates", "topology"]
+#: A masked matrix, or a list of connections.
+Form = Literal["dense", "topology"]
 
 #: Largest density of a layer stored by its connections; random growth needs enough free positions.
 MAX_DENSITY = 0.25
-
-#: Largest density at which coordinates are faster than a matrix on CPUs (``BENCHMARKS.md``).
-COORDINATES_DENSITY = 0.02
 
 #: Largest density at which connections are faster than a matrix on CPUs, with a change every
 #: twenty steps, and the smallest layer, in pairs of neurons, where this holds (``BENCHMARKS.md``).
@@ -56,9 +53,9 @@ def check_form(form: str, recipe: Recipe, prune: bool) -> None:
             f"form='topology' stores no array of all pairs of neurons, but {needs_pairs} needs "
             "one; leave form out"
         )
-    if form in ("coordinates", "topology") and not _keeps_counts(recipe):
+    if form == "topology" and not _keeps_counts(recipe):
         raise ConfigError(
-            f"form={form!r} needs layers with a constant number of connections, but these rules "
+            "form='topology' needs layers with a constant number of connections, but these rules "
             "may lose some; leave form out"
         )
 
@@ -68,8 +65,6 @@ def plan_layers(
 ) -> dict[str, Planned]:
     """Plans the layers of a network, by name, from the input on.
 
-    No network has both layers in the form ``"coordinates"`` and layers in the form ``"topology"``.
-
     Args:
       form, recipe, prune: as in :func:`check_form`; without a recipe, all layers are dense.
       widths: number of neurons of each layer of neurons, from the inputs to the outputs.
@@ -77,13 +72,8 @@ def plan_layers(
     shapes = list(zip(widths[:-1], widths[1:], strict=True))
     counts = [math.prod(shape) for shape in shapes] if recipe is None else recipe.counts(shapes)
     forms: list[Form] = ["dense"] * len(shapes)
-    if recipe is not None and _keeps_counts(recipe):
-        if not _needs_all_pairs(recipe, prune):
-            forms = _topology_or_dense(form, shapes, counts)
-        if "topology" not in forms:
-            forms = [
-                _coordinates_or_dense(form, *layer) for layer in zip(shapes, counts, strict=True)
-            ]
+    if recipe is not None and _keeps_counts(recipe) and not _needs_all_pairs(recipe, prune):
+        forms = _topology_or_dense(form, shapes, counts)
     return {
         f"layer_{number}": Planned(*layer)
         for number, layer in enumerate(zip(shapes, counts, forms, strict=True))
@@ -104,11 +94,6 @@ def _topology_or_dense(
     if not any(fit and size >= least for fit, size in zip(fits, sizes, strict=True)):
         return ["dense"] * len(sizes)
     return ["topology" if fit else "dense" for fit in fits]
-
-
-def _coordinates_or_dense(form: str, shape: tuple[int, int], count: int) -> Form:
-    faster = count <= COORDINATES_DENSITY * math.prod(shape) and jax.default_backend() == "cpu"
-    return "coordinates" if form == "coordinates" or (form == "auto" and faster) else "dense"
 
 
 def largest_matrix(form: str) -> int:

@@ -1,15 +1,14 @@
 """Feedforward networks of sparse layers in a train state: initialisation, evaluation, changes.
 
 Layers are called ``layer_0``, ``layer_1``, ... Each has its ``kernel`` and ``bias`` in ``params``
-and its mask or connections in ``masks``. Layers stored by coordinates have their ``positions`` in
-``extra``.
+and its mask or connections in ``masks``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +28,6 @@ from fsjax.sparsity.layers.base import (
     unmoved,
 )
 from fsjax.sparsity.layers.connections import ConnectedLayer, uniform_at
-from fsjax.sparsity.layers.coordinates import CoordinateLayer
 from fsjax.sparsity.layers.forms import Planned
 from fsjax.sparsity.layers.masked import MaskedLayer
 from fsjax.sparsity.masks import random_mask
@@ -54,8 +52,6 @@ def layers_in(state: TrainState, params: PyTree | None = None) -> NamedLayers:
         where: Any = state.masks[name]["kernel"] if state.masks else None
         if isinstance(where, Connections):
             return ConnectedLayer(kernel, bias, where)
-        if name in state.extra.get("positions", ()):
-            return CoordinateLayer(kernel, bias, where, state.extra["positions"][name])
         return MaskedLayer(kernel, bias, where)
 
     names = (f"layer_{number}" for number in range(len(params)))
@@ -79,15 +75,6 @@ def replaced(
     layers = {name: change.layer for name, change in changes.items()}
     params = params_of(layers)
     masks = {name: {**state.masks[name], "kernel": layer.where} for name, layer in layers.items()}
-    # Methods built on these networks may have further entries in extra.
-    extra = {name: entry for name, entry in state.extra.items() if name != "positions"}
-    positions = {
-        name: layer.positions
-        for name, layer in layers.items()
-        if isinstance(layer, CoordinateLayer)
-    }
-    if positions:
-        extra["positions"] = positions
     opt_state = state.opt_state
     if opt_state != ():  # Empty before the first step, and in stored results.
         moves = {name: {"kernel": change.move, "bias": unmoved} for name, change in changes.items()}
@@ -96,7 +83,7 @@ def replaced(
         opt_state = optax.tree.map_params(optimizer, apply, opt_state, moves)
         changed = Changed(params, masks, jax.tree.map(jnp.asarray, kept))
         opt_state = keep_moments(optimizer, opt_state, changed)
-    return state.replace(params=params, masks=masks, extra=extra, opt_state=opt_state)
+    return state.replace(params=params, masks=masks, opt_state=opt_state)
 
 
 def rewire_layers(
@@ -210,15 +197,9 @@ def draw_masks(key: Array, spec: Spec, plan: Mapping[str, Planned]) -> PyTree:
     return masks
 
 
-def in_training_form(state: TrainState, plan: Mapping[str, Planned]) -> TrainState:
-    """The initial state, with layers converted to the form in which they are trained."""
-    changes = {}
-    for name, layer in active_layers(state).items():
-        if plan[name].form == "coordinates":
-            matrix = cast(MaskedLayer, layer.to_matrix())
-            layer = CoordinateLayer.of(matrix, plan[name].connections)
-        changes[name] = LayerChange(layer)
-    return replaced(state, changes, optax.identity())
+def without_inactive(state: TrainState) -> TrainState:
+    """The initial state, with weights set to 0 where there is no connection."""
+    return state.replace(params=params_of(active_layers(state)))
 
 
 class _LayerParameters(nn.Module):

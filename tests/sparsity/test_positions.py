@@ -1,4 +1,4 @@
-"""Layers stored by coordinates, compared with the same layers as dense matrices."""
+"""The positions of the true entries of a mask, compared with NumPy's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsjax.sparsity.coordinates import gather, positions_of, scatter
+from fsjax.sparsity.free import positions_of
 
 #: Around the blocks of 32 in which entries are counted.
 SHAPES = [(1, 1), (31,), (32,), (33,), (8, 8), (5, 4, 3)]
@@ -49,26 +49,3 @@ def test_positions_of_any_mask(case: tuple[tuple[int, int], int], seed: int) -> 
     mask = (rng.permutation(shape[0] * shape[1]) < count).reshape(shape)
     positions = find(jnp.asarray(mask), count)
     chex.assert_trees_all_equal(np.asarray(positions), np.flatnonzero(mask).astype(np.int32))
-
-
-@pytest.mark.parametrize("count", [1, 20, 65])
-def test_scatter_undoes_gather(count: int) -> None:
-    rng = np.random.default_rng(count)
-    mask = (rng.permutation(65) < count).reshape(5, 13)
-    dense = np.where(mask, rng.normal(size=mask.shape), 0).astype(np.float32)
-
-    @jax.jit
-    def there_and_back(dense: jax.Array, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
-        positions = positions_of(mask, count)
-        values = gather(dense, positions)
-        return values, scatter(values, positions, mask)
-
-    values, back = there_and_back(dense, mask)
-    chex.assert_trees_all_equal(np.asarray(values), dense[mask])
-    chex.assert_trees_all_equal(np.asarray(back), dense)
-
-
-def test_without_positions_arrays_stay() -> None:
-    leaf, nothing = jnp.arange(6.0).reshape(2, 3), jnp.zeros(0, jnp.int32)
-    assert gather(leaf, nothing) is leaf
-    assert scatter(leaf, nothing, leaf > 0) is leaf
