@@ -153,8 +153,7 @@ def run(
                     f"the config lacks the field {field!r}; add it as the files in configs/ have it"
                 )
             except RuntimeError as error:
-                message = lost_process(error)
-                if message is None:
+                if (message := lost_process(error)) is None:
                     raise
                 print(f"\nerror: {printable(message)}", file=sys.stderr)
                 end_process(1)
@@ -165,26 +164,38 @@ def run(
             except OSError as error:
                 if error.errno is None:
                     raise
-                full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-                advice = "; free some space, and the same command continues" if full else ""
-                _fail_at_once(f"{describe(error)}{advice}")
+                _fail_at_once(f"{describe(error)}{_advice(error.errno)}")
             except KeyboardInterrupt as error:
-                code = 128 + int(error.args[0] if error.args else signal.SIGINT)
-                print("\rinterrupted; the same command continues from the last checkpoint")
-                if process_count() > 1:
-                    end_process(code)
-                _leave(code)
+                _end_interrupted(error)
 
     define_flags()
     distributed.define_flags()
-    # --help shows the flags of the main module only: add those that this launcher accepts.
+    _show_flags()
+    with end_with_reader():
+        app.run(guarded, flags_parser=_parse)
+
+
+def _advice(number: int) -> str:
+    full = number in (errno.ENOSPC, errno.EDQUOT)
+    return "; free some space, and the same command continues" if full else ""
+
+
+def _end_interrupted(error: KeyboardInterrupt) -> NoReturn:
+    """Ends with 128 and the number of the signal, if it is known."""
+    code = 128 + int(error.args[0] if error.args else signal.SIGINT)
+    print("\rinterrupted; the same command continues from the last checkpoint")
+    if process_count() > 1:
+        end_process(code)
+    _leave(code)
+
+
+def _show_flags() -> None:
+    """Adds the flags that this launcher accepts to ``--help``, which has those of one module."""
     hidden = distributed.__name__ if Path(sys.argv[0]).stem in distributed.SINGLE else None
     for module, defined in flags.FLAGS.flags_by_module_dict().items():
         if module.startswith("experiments.") and module != hidden:
             for flag in defined:
                 flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
-    with end_with_reader():
-        app.run(guarded, flags_parser=_parse)
 
 
 def run_config(

@@ -11,8 +11,7 @@ recompiles the change of connections in every call. ``examples/sparse_cnn.py`` i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,55 +19,19 @@ import optax
 from jax import Array
 
 from fsjax.errors import ConfigError
-from fsjax.sparsity import grow
-from fsjax.sparsity.masks import (
-    Where,
-    apply_masks,
-    is_kernel,
-    is_packed,
-    named_leaves,
-    pack,
-    unpack,
-)
+from fsjax.sparsity.masks import Where, apply_masks, is_kernel, is_packed, pack, unpack
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.topology import (
-    Changed,
-    Layer,
-    keep_moments,
-    layers_of,
-    needs_of,
-    rule_name,
-)
-from fsjax.sparsity.trees import (
-    is_output_first,
-    outputs_first,
-    outputs_last,
-    path_name,
+from fsjax.sparsity.trees import is_output_first, outputs_last, path_name
+from fsjax.sparsity.updates import (
+    Call,
+    SparseState,
+    Wrapper,
+    chosen,
+    fixed,
+    rewired,
+    straight_through,
 )
 from fsjax.typing import PyTree
-
-#: From a tree to the same tree with its kernels turned.
-Turn = Callable[[PyTree], PyTree]
-
-
-class SparseState(NamedTuple):
-    """State of :func:`sparse`; everything that differs between seeds is in here.
-
-    Attributes:
-      step: int32, calls of ``update`` so far.
-      key: PRNG key of the changes; constant, as every step folds in its number.
-      masks: bool arrays in the structure of the parameters, all true where nothing is masked; or
-        packed bits, with ``packed_masks``. :func:`masks_of` returns bool arrays in both cases.
-      inner: state of the wrapped optimiser, with its initial value at inactive connections.
-      momentum: running mean of the gradients in the structure of the parameters, where a rule
-        needs it, else ``None``.
-    """
-
-    step: Array
-    key: Array
-    masks: PyTree
-    inner: optax.OptState
-    momentum: PyTree | None = None
 
 
 def sparse(
@@ -132,26 +95,16 @@ def sparse(
       >>> params = sparsity.apply_masks(params, masks)
     """
     inner = optax.with_extra_args_support(inner)
-
-    def to_last(params: PyTree) -> tuple[Turn, Turn]:
-        """To kernels ``(..., inputs, outputs)`` and back."""
-        turned = is_output_first(params) if output_first is None else output_first
-        return (outputs_last, outputs_first) if turned else (_as_it_is, _as_it_is)
-
-    def as_stored(masks: PyTree) -> PyTree:
-        return pack(masks) if packed_masks else masks
+    wrapper = Wrapper(inner, recipe, where, output_first, packed_masks)
 
     def init(params: PyTree) -> SparseState:
         key_masks, key_state = jax.random.split(jax.random.clone(key))
-        if jax.tree.leaves(params):
-            turn, back = to_last(params)
-            masks = back(recipe.initial_masks(key_masks, turn(params), chosen(params, where)))
-            masks = jax.tree.map(_sharded_like, masks, params)
-        else:  # The placeholder of optax.tree.map_params.
-            masks = params
-        state = inner.init(params if recipe.straight_through else apply_masks(params, masks))
+        # Without leaves, the parameters are the placeholder of optax.tree.map_params.
+        masks = wrapper.initial_masks(key_masks, params) if jax.tree.leaves(params) else params
+        before = inner.init(params if recipe.straight_through else apply_masks(params, masks))
         mean = jax.tree.map(jnp.zeros_like, params) if recipe.needs_momentum else None
-        return SparseState(jnp.zeros([], jnp.int32), key_state, as_stored(masks), state, mean)
+        stored = wrapper.as_stored(masks)
+        return SparseState(jnp.zeros([], jnp.int32), key_state, stored, before, mean)
 
     def update(
         updates: PyTree,
@@ -166,102 +119,22 @@ def sparse(
     ) -> tuple[PyTree, SparseState]:
         if params is None:
             raise ConfigError("update needs the parameters: tx.update(grads, opt_state, params)")
-        gradients, masks = updates, unpack(state.masks)
-        step = optax.safe_increment(state.step)
         mean = state.momentum
         if mean is not None:
-            mean = optax.tree.update_moment(gradients, mean, recipe.momentum_decay, 1)
-
-        def train(
-            gradients: PyTree, masks: PyTree, before: optax.OptState
-        ) -> tuple[PyTree, optax.OptState]:
-            return inner.update(apply_masks(gradients, masks), before, params, **extra)
-
-        def settled(moves: PyTree, kept: PyTree, initial: PyTree | None = None) -> PyTree:
-            # p + (q - p) is exactly q where p or q is 0.
-            return jax.tree.map(
-                lambda keep, move, p, q=0: jnp.where(keep, move, q - p).astype(move.dtype),
-                *(kept, moves, params, *([] if initial is None else [initial])),
-            )
-
-        if recipe.drop is None:
-            moves, after = train(gradients, masks, state.inner)
-            moves = settled(moves, masks)
-            return moves, SparseState(step, state.key, state.masks, after, mean)
-
-        turn, back = to_last(params)
-        leaves = chosen(params, where)
-        # Raw words: JAX's check of key reuse refuses keys in a cond with a batched predicate.
+            mean = optax.tree.update_moment(updates, mean, recipe.momentum_decay, 1)
+        state = state._replace(step=optax.safe_increment(state.step), momentum=mean)
+        scores = {
+            "similarity": similarity,
+            "importance": importance,
+            "hessian_gradient": hessian_gradient,
+        }
         words = jax.random.key_data(state.key)
-
-        def changed_by(weights: PyTree, masks: PyTree, gradients: PyTree) -> Changed:
-            key = jax.random.wrap_key_data(words, impl=jax.random.key_impl(state.key))
-            if not recipe.straight_through:
-                weights = apply_masks(weights, masks)
-            weights, turned = turn(weights), turn(masks)
-            layers = layers_of(
-                weights,
-                turned,
-                leaves,
-                search=search,
-                gradient=turn(gradients),
-                similarity=turn(similarity),
-                importance=turn(importance),
-                hessian_gradient=turn(hessian_gradient),
-                momentum=turn(mean),
-            )
-            for name, layer in layers.items():
-                _check_layer(recipe, layer, name)
-            changed = recipe.change(weights, turned, layers, jax.random.fold_in(key, step), step)
-            return Changed(*map(back, changed))
-
-        due = recipe.is_due(step)
+        call = Call(updates, params, scores, search, extra, words)
+        if recipe.drop is None:
+            return fixed(wrapper, call, state)
         if recipe.straight_through:
-            moves, after = inner.update(gradients, state.inner, params, **extra)
-            weights = optax.apply_updates(params, moves)
-            stored = jax.lax.cond(
-                due,
-                lambda: as_stored(changed_by(weights, masks, gradients).masks),
-                lambda: state.masks,
-            )
-            return moves, SparseState(step, state.key, stored, after, mean)
-
-        # The connections change before the step, so that XLA fuses the step with the sum of updates
-        # and parameters. At a change, the weights after the step are computed once more, for rules.
-        def change(carry: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
-            stored, before, gradients, new, initial = carry
-            masks, weights = unpack(stored), params
-            if not recipe.replaces_step:
-                weights = optax.apply_updates(params, train(gradients, masks, before)[0])
-            changed = changed_by(weights, masks, gradients)
-            before = keep_moments(inner, before, changed)
-            trained = apply_masks(gradients, changed.kept)
-            if new is not None:
-                new = jax.tree.map(lambda mask, keep: mask & ~keep, changed.masks, changed.kept)
-            if initial is not None:
-                initial = changed.params
-            return as_stored(changed.masks), before, trained, new, initial
-
-        # An inactive weight is 0, so a new one that starts there is right unless the step moves it.
-        from_zero = recipe.grow_init is jax.nn.initializers.zeros
-        unmoved = recipe.grow is None or (from_zero and recipe.replaces_step)
-        new = None if unmoved else jax.tree.map(jnp.zeros_like, masks)
-        initial = None if from_zero else jax.tree.map(jnp.zeros_like, params)
-        carry = (state.masks, state.inner, gradients, new, initial)
-        stored, before, trained, new, initial = _change_if(due, change, carry)
-        masks = unpack(stored)
-        if recipe.replaces_step:
-            moves, after = _replace_if(
-                ~due, lambda g, state: train(g, masks, state), trained, before
-            )
-            moves = jax.tree.map(lambda move: jnp.where(due, 0, move), moves)
-        else:
-            moves, after = train(trained, masks, before)
-        kept = masks
-        if new is not None:
-            kept = jax.tree.map(lambda mask, new: mask & ~new, masks, new)
-        moves = settled(moves, kept, initial)
-        return moves, SparseState(step, state.key, stored, after, mean)
+            return straight_through(wrapper, call, state)
+        return rewired(wrapper, call, state)
 
     return optax.GradientTransformationExtraArgs(init, update)
 
@@ -349,98 +222,5 @@ def with_masks(
     )
 
 
-def chosen(params: PyTree, where: Where) -> Where:
-    """A path filter that chooses the same parameters in trees of transposed kernels."""
-    names = frozenset(named_leaves(params, where))
-    return lambda path, leaf: "/".join(path) in names
-
-
-def _change_if(condition: Array, change: Callable[[PyTree], PyTree], carry: PyTree) -> PyTree:
-    """``change(carry)`` if the condition holds, else ``carry``; derivatives as of ``lax.cond``.
-
-    ``lax.cond`` copies what passes through it; a loop of at most one pass works in place. What
-    ``change`` looks at must therefore be part of the carry, if it is in there at all.
-    """
-    changed, given = jax.closure_convert(change, carry)
-
-    @jax.custom_jvp
-    def run(condition: Array, carry: PyTree, given: list[Array]) -> PyTree:
-        def once(state: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
-            return jnp.zeros_like(condition), changed(state[1], *given)
-
-        return jax.lax.while_loop(lambda state: state[0], once, (condition, carry))[1]
-
-    @run.defjvp
-    def derivative(primals: tuple, tangents: tuple) -> tuple[PyTree, PyTree]:
-        def branch(condition: Array, carry: PyTree, given: list[Array]) -> PyTree:
-            return jax.lax.cond(condition, lambda: changed(carry, *given), lambda: carry)
-
-        return jax.jvp(branch, primals, tangents)
-
-    return run(condition, carry, given)
-
-
-def _replace_if(
-    condition: Array, train: Callable[..., tuple[PyTree, PyTree]], *carry: PyTree
-) -> tuple[PyTree, PyTree]:
-    """``train(*carry)`` if the condition holds, else ``carry``, in the types of the former."""
-    types = jax.eval_shape(train, *carry)
-
-    # A step may change types, for example with gradients more precise than parameters.
-    def cast(tree: PyTree, like: PyTree) -> PyTree:
-        return jax.tree.map(
-            lambda leaf, of: leaf if leaf.dtype == of.dtype else leaf.astype(of.dtype), tree, like
-        )
-
-    def wide(old: Array, new: Array) -> Array:
-        return old if old.dtype == new.dtype else old.astype(jnp.promote_types(old, new))
-
-    widest = jax.tree.map(wide, carry, types)
-    result = _change_if(
-        condition, lambda present: cast(train(*cast(present, carry)), widest), widest
-    )
-    return cast(result, types)
-
-
-def _as_it_is(tree: PyTree) -> PyTree:
-    return tree
-
-
-def _sharded_like(mask: Array, leaf: Array) -> Array:
-    """Puts a mask on the devices of its parameter; inside jit, JAX does this."""
-    if isinstance(mask, jax.core.Tracer) or isinstance(leaf, jax.core.Tracer):
-        return mask
-    spread = isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1
-    return jax.device_put(mask, leaf.sharding) if spread else mask
-
-
 def _is_sparse(node: Any) -> bool:
     return isinstance(node, SparseState)
-
-
-def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
-    shape = layer.weight.shape
-    for rule in filter(None, (recipe.drop, recipe.grow)):
-        for what in needs_of(rule):
-            if getattr(layer, what) is None:
-                subject = f"the rule {rule_name(rule)} needs {what} of {name}"
-                if what == "state":
-                    raise ConfigError(f"{subject}: only methods have a train state")
-                if what == "search":
-                    raise ConfigError(f"{subject}; pass tx.update(..., search=...), a scalar bool")
-                raise ConfigError(
-                    f"{subject}; pass tx.update(grads, opt_state, params, {what}=tree) with an "
-                    "array at its path, or leave this parameter out with the path filter `where`"
-                )
-        if rule in (grow.important_inputs, grow.important_outputs) and len(shape) != 2:
-            raise ConfigError(
-                f"the rule {rule_name(rule)} is for matrices, and {name} has shape {shape}; leave "
-                "it out with the path filter `where`"
-            )
-    if layer.similarity is not None and layer.similarity.shape != shape:
-        raise ConfigError(
-            f"similarity of {name} has shape {layer.similarity.shape}; it must be {shape}"
-        )
-    of = shape if layer.importance is None else layer.importance.shape
-    if len(of) != len(shape) or any(n not in (1, m) for n, m in zip(of, shape, strict=True)):
-        raise ConfigError(f"importance of {name} has shape {of}; it must broadcast to {shape}")

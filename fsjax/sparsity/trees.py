@@ -14,6 +14,11 @@ from fsjax.errors import ConfigError
 from fsjax.typing import PyTree
 
 
+def identity(tree: PyTree) -> PyTree:
+    """Returns the tree unchanged."""
+    return tree
+
+
 def path_name(path: tuple) -> str:
     """The name of the path of a leaf, for example ``Dense_0/kernel``."""
     return jax.tree_util.keystr(path, simple=True, separator="/")

@@ -220,7 +220,7 @@ def _arguments(launcher: str, folder: Path) -> list[str]:
     return [argument.format(tmp=folder) for argument in arguments]
 
 
-@slow_ids("report", "studies/sparsity/inference", "studies/sparsity/step_cost")
+@slow_ids("accelerator", "report", "studies/sparsity/inference", "studies/sparsity/step_cost")
 @pytest.mark.parametrize("launcher", some_long(LAUNCHERS, LONG))
 def test_every_launcher_runs(
     launcher: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

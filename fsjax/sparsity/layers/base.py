@@ -14,6 +14,7 @@ from jax import Array
 from fsjax.sparsity.connections import Connections, products
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.similarity import Moments, moments
+from fsjax.sparsity.trees import identity
 
 
 class MatrixScores(NamedTuple):
@@ -81,11 +82,6 @@ class RuleInputs(NamedTuple):
     state: Any = None
 
 
-def unmoved(leaf: Array) -> Array:
-    """Returns the array unchanged."""
-    return leaf
-
-
 L_co = TypeVar("L_co", bound="SparseLayer", covariant=True)
 
 
@@ -101,7 +97,7 @@ class LayerChange(Generic[L_co]):
     """
 
     layer: L_co
-    move: Callable[[Array], Array] = unmoved
+    move: Callable[[Array], Array] = identity
     kept: Array | bool = True
 
 

@@ -25,7 +25,6 @@ from fsjax.sparsity.layers.base import (
     PairScores,
     RuleInputs,
     SparseLayer,
-    unmoved,
 )
 from fsjax.sparsity.layers.connections import ConnectedLayer, uniform_at
 from fsjax.sparsity.layers.forms import Planned
@@ -34,6 +33,7 @@ from fsjax.sparsity.masks import random_mask
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.rewiring import draw_connections
 from fsjax.sparsity.topology import Changed, keep_moments
+from fsjax.sparsity.trees import identity
 from fsjax.typing import PyTree
 
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def replaced(
     masks = {name: {**state.masks[name], "kernel": layer.where} for name, layer in layers.items()}
     opt_state = state.opt_state
     if opt_state != ():  # Empty before the first step, and in stored results.
-        moves = {name: {"kernel": change.move, "bias": unmoved} for name, change in changes.items()}
+        moves = {
+            name: {"kernel": change.move, "bias": identity} for name, change in changes.items()
+        }
         kept = {name: {"kernel": change.kept, "bias": True} for name, change in changes.items()}
         apply = lambda leaf, move: move(leaf)  # noqa: E731
         opt_state = optax.tree.map_params(optimizer, apply, opt_state, moves)

@@ -1,0 +1,273 @@
+"""The three ways in which :func:`fsjax.sparsity.sparse` keeps a network sparse.
+
+:func:`fixed` keeps its masks; :func:`straight_through` changes them and trains all weights;
+:func:`rewired` drops and grows connections, and inactive weights stay 0. Each takes the arguments
+of one call of ``update`` and returns the moves of the parameters and the new state.
+:class:`Wrapper` knows how kernels are turned and masks are stored.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from fsjax.errors import ConfigError
+from fsjax.sparsity import grow
+from fsjax.sparsity.in_place import change_if, replace_if
+from fsjax.sparsity.masks import Where, apply_masks, named_leaves, pack, unpack
+from fsjax.sparsity.recipes import Recipe
+from fsjax.sparsity.topology import Changed, Layer, keep_moments, layers_of, needs_of, rule_name
+from fsjax.sparsity.trees import identity, is_output_first, outputs_first, outputs_last
+from fsjax.typing import PyTree
+
+#: From a tree to the same tree with its kernels turned.
+Turn = Callable[[PyTree], PyTree]
+
+
+class SparseState(NamedTuple):
+    """State of :func:`sparse`; everything that differs between seeds is in here.
+
+    Attributes:
+      step: int32, calls of ``update`` so far.
+      key: PRNG key of the changes; constant, as every step folds in its number.
+      masks: bool arrays in the structure of the parameters, all true where nothing is masked; or
+        packed bits, with ``packed_masks``. :func:`masks_of` returns bool arrays in both cases.
+      inner: state of the wrapped optimiser, with its initial value at inactive connections.
+      momentum: running mean of the gradients in the structure of the parameters, where a rule
+        needs it, else ``None``.
+    """
+
+    step: Array
+    key: Array
+    masks: PyTree
+    inner: optax.OptState
+    momentum: PyTree | None = None
+
+
+class Call(NamedTuple):
+    """The arguments of one call of ``update``.
+
+    Attributes:
+      gradients: of the plain loss.
+      params: the parameters.
+      scores: trees for the rules that look at them, by the field of a layer.
+      search: as in :class:`fsjax.sparsity.Layer`.
+      extra: arguments of the wrapped optimiser.
+      key_words: of the key of the state. JAX's check of key reuse refuses keys in a cond with a
+        batched predicate.
+    """
+
+    gradients: PyTree
+    params: PyTree
+    scores: dict[str, PyTree | None]
+    search: Array | None
+    extra: dict[str, Any]
+    key_words: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Wrapper:
+    """The wrapped optimiser, the recipe, and the forms of kernels and masks outside of rules.
+
+    Attributes:
+      inner: the wrapped optimiser.
+      recipe, where, output_first, packed_masks: as for :func:`fsjax.sparsity.sparse`.
+    """
+
+    inner: optax.GradientTransformationExtraArgs
+    recipe: Recipe
+    where: Where
+    output_first: bool | None
+    packed_masks: bool
+
+    def turns(self, params: PyTree) -> tuple[Turn, Turn]:
+        """To kernels ``(..., inputs, outputs)``, which rules see, and back."""
+        turned = is_output_first(params) if self.output_first is None else self.output_first
+        return (outputs_last, outputs_first) if turned else (identity, identity)
+
+    def as_stored(self, masks: PyTree) -> PyTree:
+        """The masks in the form of the state; ``unpack`` undoes it."""
+        return pack(masks) if self.packed_masks else masks
+
+    def initial_masks(self, key: Array, params: PyTree) -> PyTree:
+        """Masks of the parameters, on their devices."""
+        turn, back = self.turns(params)
+        masks = self.recipe.initial_masks(key, turn(params), chosen(params, self.where))
+        return jax.tree.map(_sharded_like, back(masks), params)
+
+    def train(
+        self, call: Call, gradients: PyTree, masks: PyTree, before: optax.OptState
+    ) -> tuple[PyTree, optax.OptState]:
+        """A step of the wrapped optimiser with gradients that are 0 at inactive connections."""
+        return self.inner.update(apply_masks(gradients, masks), before, call.params, **call.extra)
+
+    def change(
+        self, call: Call, state: SparseState, weights: PyTree, masks: PyTree, gradients: PyTree
+    ) -> Changed:
+        """The recipe's change of connections; rules see weights as they are after the step."""
+        turn, back = self.turns(call.params)
+        key = jax.random.wrap_key_data(call.key_words, impl=jax.random.key_impl(state.key))
+        if not self.recipe.straight_through:
+            weights = apply_masks(weights, masks)
+        weights, turned = turn(weights), turn(masks)
+        seen = call.scores | {"gradient": gradients, "momentum": state.momentum}
+        layers = layers_of(
+            *(weights, turned, chosen(call.params, self.where)),
+            search=call.search,
+            **{field: turn(tree) for field, tree in seen.items()},
+        )
+        for name, layer in layers.items():
+            _check_layer(self.recipe, layer, name)
+        key = jax.random.fold_in(key, state.step)
+        changed = self.recipe.change(weights, turned, layers, key, state.step)
+        return Changed(*map(back, changed))
+
+
+def fixed(wrapper: Wrapper, call: Call, state: SparseState) -> tuple[PyTree, SparseState]:
+    """A step that keeps the masks."""
+    masks = unpack(state.masks)
+    moves, after = wrapper.train(call, call.gradients, masks, state.inner)
+    return _settled(moves, call.params, masks), state._replace(inner=after)
+
+
+def straight_through(
+    wrapper: Wrapper, call: Call, state: SparseState
+) -> tuple[PyTree, SparseState]:
+    """A step of all weights, inactive ones too, and the masks that follow from them."""
+    masks = unpack(state.masks)
+    moves, after = wrapper.inner.update(call.gradients, state.inner, call.params, **call.extra)
+    weights = optax.apply_updates(call.params, moves)
+
+    def changed() -> PyTree:
+        return wrapper.as_stored(wrapper.change(call, state, weights, masks, call.gradients).masks)
+
+    stored = jax.lax.cond(wrapper.recipe.is_due(state.step), changed, lambda: state.masks)
+    return moves, state._replace(masks=stored, inner=after)
+
+
+class _Carry(NamedTuple):
+    """What a change replaces.
+
+    Attributes:
+      masks: in the form of the state.
+      inner: state of the wrapped optimiser.
+      gradients: of the connections that are trained.
+      new: which connections are new; ``None`` if the step leaves new ones at their initial value.
+      initial: the parameters with new connections at their initial value; ``None`` if that is 0.
+    """
+
+    masks: PyTree
+    inner: optax.OptState
+    gradients: PyTree
+    new: PyTree | None
+    initial: PyTree | None
+
+
+def rewired(wrapper: Wrapper, call: Call, state: SparseState) -> tuple[PyTree, SparseState]:
+    """A step, with a change of connections where one is due; inactive weights are 0.
+
+    The connections change before the step, so that XLA fuses the step with the sum of updates and
+    parameters. At a change, the weights after the step are computed once more, for rules.
+    """
+    recipe, due = wrapper.recipe, wrapper.recipe.is_due(state.step)
+
+    def change(carry: _Carry) -> _Carry:
+        masks, weights = unpack(carry.masks), call.params
+        if not recipe.replaces_step:
+            moves, _ = wrapper.train(call, carry.gradients, masks, carry.inner)
+            weights = optax.apply_updates(weights, moves)
+        changed = wrapper.change(call, state, weights, masks, carry.gradients)
+        new = carry.new
+        if new is not None:
+            new = jax.tree.map(lambda mask, keep: mask & ~keep, changed.masks, changed.kept)
+        return _Carry(
+            wrapper.as_stored(changed.masks),
+            keep_moments(wrapper.inner, carry.inner, changed),
+            apply_masks(carry.gradients, changed.kept),
+            new,
+            None if carry.initial is None else changed.params,
+        )
+
+    carry = change_if(due, change, _unchanged(recipe, call, state))
+    masks = unpack(carry.masks)
+    if recipe.replaces_step:
+        moves, after = replace_if(
+            ~due,
+            lambda gradients, before: wrapper.train(call, gradients, masks, before),
+            *(carry.gradients, carry.inner),
+        )
+        moves = jax.tree.map(lambda move: jnp.where(due, 0, move), moves)
+    else:
+        moves, after = wrapper.train(call, carry.gradients, masks, carry.inner)
+    kept = masks
+    if carry.new is not None:
+        kept = jax.tree.map(lambda mask, new: mask & ~new, masks, carry.new)
+    moves = _settled(moves, call.params, kept, carry.initial)
+    return moves, state._replace(masks=carry.masks, inner=after)
+
+
+def _unchanged(recipe: Recipe, call: Call, state: SparseState) -> _Carry:
+    """What a change may replace, without one."""
+    # An inactive weight is 0, so a new one that starts there is right unless the step moves it.
+    from_zero = recipe.grow_init is jax.nn.initializers.zeros
+    stays = recipe.grow is None or (from_zero and recipe.replaces_step)
+    new = None if stays else jax.tree.map(jnp.zeros_like, unpack(state.masks))
+    initial = None if from_zero else jax.tree.map(jnp.zeros_like, call.params)
+    return _Carry(state.masks, state.inner, call.gradients, new, initial)
+
+
+def _settled(moves: PyTree, params: PyTree, kept: PyTree, initial: PyTree | None = None) -> PyTree:
+    """The moves where ``kept``; elsewhere those that lead to 0, or to the ``initial`` value."""
+    # p + (q - p) is exactly q where p or q is 0.
+    return jax.tree.map(
+        lambda keep, move, p, q=0: jnp.where(keep, move, q - p).astype(move.dtype),
+        *(kept, moves, params, *([] if initial is None else [initial])),
+    )
+
+
+def chosen(params: PyTree, where: Where) -> Where:
+    """A path filter that chooses the same parameters in trees of transposed kernels."""
+    names = frozenset(named_leaves(params, where))
+    return lambda path, leaf: "/".join(path) in names
+
+
+def _sharded_like(mask: Array, leaf: Array) -> Array:
+    """Puts a mask on the devices of its parameter; inside jit, JAX does this."""
+    if isinstance(mask, jax.core.Tracer) or isinstance(leaf, jax.core.Tracer):
+        return mask
+    spread = isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1
+    return jax.device_put(mask, leaf.sharding) if spread else mask
+
+
+def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
+    shape = layer.weight.shape
+    for rule in filter(None, (recipe.drop, recipe.grow)):
+        for what in needs_of(rule):
+            if getattr(layer, what) is None:
+                subject = f"the rule {rule_name(rule)} needs {what} of {name}"
+                if what == "state":
+                    raise ConfigError(f"{subject}: only methods have a train state")
+                if what == "search":
+                    raise ConfigError(f"{subject}; pass tx.update(..., search=...), a scalar bool")
+                raise ConfigError(
+                    f"{subject}; pass tx.update(grads, opt_state, params, {what}=tree) with an "
+                    "array at its path, or leave this parameter out with the path filter `where`"
+                )
+        if rule in (grow.important_inputs, grow.important_outputs) and len(shape) != 2:
+            raise ConfigError(
+                f"the rule {rule_name(rule)} is for matrices, and {name} has shape {shape}; leave "
+                "it out with the path filter `where`"
+            )
+    if layer.similarity is not None and layer.similarity.shape != shape:
+        raise ConfigError(
+            f"similarity of {name} has shape {layer.similarity.shape}; it must be {shape}"
+        )
+    of = shape if layer.importance is None else layer.importance.shape
+    if len(of) != len(shape) or any(n not in (1, m) for n, m in zip(of, shape, strict=True)):
+        raise ConfigError(f"importance of {name} has shape {of}; it must broadcast to {shape}")
