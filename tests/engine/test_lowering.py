@@ -40,7 +40,7 @@ HOST = re.compile(r"callback|stablehlo\.(send|recv|infeed|outfeed)")
 #: Slow operations in a step, and why they are there.
 KNOWN = {
     ("stablehlo.scatter", "fsjax/tasks/losses.py"): "the gradient at the class of each of B rows",
-    ("stablehlo.sort", "fsjax/sparsity/kth.py"): "the k-th of the weights, faster than bisection",
+    ("stablehlo.sort", "fsjax/sparsity/topology.py"): "the k-th weight, faster than by bisection",
     ("stablehlo.sort", "fsjax/sparsity/grow.py"): "WAST orders D neurons, not D x H connections",
     ("stablehlo.scatter", "fsjax/sparsity/grow.py"): "what each of the D neurons gets, as ordered",
     (
