@@ -86,7 +86,7 @@ test-newest:
 # Wheel and sdist in dist/. Each is installed into an empty environment and tried there: the wheel
 # without any extra, the sdist with all.
 PACKAGE := build/package
-VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' fsjax/version.py)
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' fsjax/__init__.py)
 
 package:
 	rm -rf dist $(PACKAGE)

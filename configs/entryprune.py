@@ -20,7 +20,7 @@ import ml_collections
 
 from configs.common import base_config, method_fields, parse_variant
 from configs.rewiring import SEEDS, num_features
-from fsjax.datasets.catalog import ENTRIES
+from fsjax.tables.datasets.catalog import ENTRIES
 
 #: Batch size, and approximate number of steps.
 BATCH_SIZE, STEPS = 1024, 2400

@@ -12,7 +12,7 @@ import ml_collections
 
 from configs.common import SGD, data_fields, sort_words
 from fsjax.data import available
-from fsjax.datasets.catalog import ENTRIES
+from fsjax.tables.datasets.catalog import ENTRIES
 from fsjax.tasks import TASKS
 
 #: In the order of the paper's legend.

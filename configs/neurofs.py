@@ -18,7 +18,7 @@ import ml_collections
 
 from configs.common import base_config, method_fields, parse_variant
 from configs.rewiring import SEEDS, num_features
-from fsjax.datasets.catalog import ENTRIES
+from fsjax.tables.datasets.catalog import ENTRIES
 
 #: Tables with fewer rows have small batches.
 FEW_ROWS = 250

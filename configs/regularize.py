@@ -14,7 +14,7 @@ import ml_collections
 from ml_collections import config_dict
 
 from configs.common import parse_variant
-from fsjax.datasets.catalog import ENTRIES
+from fsjax.tables.datasets.catalog import ENTRIES
 
 #: Training, validation and test rows, drawn anew for each trial.
 FRACTIONS = (0.75, 0.10, 0.15)

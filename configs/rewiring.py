@@ -5,8 +5,8 @@ from typing import Any
 import ml_collections
 
 from configs.common import GetConfig, base_config, method_fields, parse_variant
-from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError
+from fsjax.tables.datasets.catalog import ENTRIES
 
 #: The five seeds of the WAST paper's code.
 SEEDS = (0, 1, 2, 3, 4)

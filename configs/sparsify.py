@@ -17,9 +17,9 @@ import ml_collections
 
 from configs.common import SGD, data_fields, sort_words
 from fsjax.data import available
-from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError
 from fsjax.nets import NETWORKS
+from fsjax.tables.datasets.catalog import ENTRIES
 
 #: Lambda of section 4.2.
 PAPER_STRENGTHS = (0.0, 1e-7, 1e-6, 2e-6, 4e-6, 8e-6, 1.6e-5)

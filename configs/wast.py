@@ -18,7 +18,7 @@ of Madelon, 50 otherwise), and seconds of training for all seeds on 2 cores:
 import ml_collections
 
 from configs.rewiring import autoencoder_config
-from fsjax.datasets.catalog import ENTRIES
+from fsjax.tables.datasets.catalog import ENTRIES
 
 #: Lambda and learning rate of the gene expression sets (appendix A.1).
 FEW_ROWS = {"smk_can_187": (0.01, 0.01), "gla_bra_180": (0.001, 0.001)}

@@ -19,11 +19,10 @@ from sphinx.domains.python import PyObject
 from sphinx.environment import BuildEnvironment
 from sphinx.util.typing import stringify_annotation
 
-from fsjax import arguments
+from fsjax import __version__, arguments
 from fsjax.estimators import ESTIMATORS
 from fsjax.methods import METHODS
 from fsjax.registry import about_of
-from fsjax.version import __version__
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))

@@ -19,8 +19,8 @@ import numpy as np
 import fsjax
 from fsjax import methods
 from fsjax.data import load
+from fsjax.engine.stability import selection_mask
 from fsjax.evaluation import nogueira_stability
-from fsjax.metrics.stability import selection_mask
 from fsjax.report import plot_path, plot_selection, plot_stability, save_figure, style
 
 PICTURES = Path(__file__).parent / "pictures"

@@ -20,8 +20,8 @@ from pathlib import Path
 from absl import flags
 
 import fsjax
-from fsjax.distributed import is_lead, process_count, share
-from fsjax.distributed.same import check_same, code
+from fsjax.engine.distributed import is_lead, process_count, share
+from fsjax.engine.distributed.same import check_same, code
 from fsjax.errors import ConfigError
 
 #: Flags that identify this process and may differ between processes.

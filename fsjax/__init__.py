@@ -7,11 +7,10 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from fsjax.environment.garbage_collection import paused as _paused
-from fsjax.environment.matplotlib_backend import check_backend as _check_backend
+from fsjax.engine.environment.garbage_collection import paused as _paused
+from fsjax.engine.environment.matplotlib_backend import check_backend as _check_backend
 from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
 from fsjax.errors import unknown_attribute as _unknown_attribute
-from fsjax.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from fsjax import auto as auto
@@ -27,9 +26,9 @@ if TYPE_CHECKING:
     from fsjax import testing as testing
     from fsjax.auto import select
     from fsjax.auto.knockoffs import false_discoveries
-    from fsjax.distributed import initialize_distributed
     from fsjax.engine.compilation import use_compilation_cache, use_cpu_devices
     from fsjax.engine.control import Progress, log_to
+    from fsjax.engine.distributed import initialize_distributed
     from fsjax.engine.export import export
     from fsjax.engine.fit import fit, fit_sizes, plan
     from fsjax.engine.planned import Plan
@@ -51,6 +50,9 @@ if TYPE_CHECKING:
     )
     from fsjax.storage.results import load, save
 
+#: The version of the package; tools read it here.
+__version__ = "1.0.0"
+
 _check_backend()
 
 #: Public subpackages that are not in ``__all__``.
@@ -58,22 +60,15 @@ _PACKAGES = ("auto", "estimators", "evaluation", "nets", "report", "sparsity", "
 
 #: The module of each public name.
 _MODULES = {
-    "distributed": ("initialize_distributed",),
-    "engine": (
-        "FitResult",
-        "Plan",
-        "Progress",
-        "Sweep",
-        "export",
-        "fit",
-        "fit_sizes",
-        "fit_subsamples",
-        "log_to",
-        "plan",
-        "sweep",
-        "use_compilation_cache",
-        "use_cpu_devices",
-    ),
+    "engine.compilation": ("use_compilation_cache", "use_cpu_devices"),
+    "engine.control": ("Progress", "log_to"),
+    "engine.distributed": ("initialize_distributed",),
+    "engine.export": ("export",),
+    "engine.fit": ("fit", "fit_sizes", "plan"),
+    "engine.planned": ("Plan",),
+    "engine.result": ("FitResult",),
+    "engine.subsamples": ("fit_subsamples",),
+    "engine.sweep": ("Sweep", "sweep"),
     "auto.knockoffs": ("false_discoveries",),
     "method": (
         "About",

@@ -1,8 +1,388 @@
-"""``python -m fsjax`` is the command ``fsjax``."""
+"""The command ``fsjax``; ``fsjax select table.csv --target=NAME`` needs no clone of the project.
 
+Nothing slow is imported until the arguments are parsed, so that ``--help`` and mistakes are fast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import signal
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from fsjax.cli import main
+from fsjax import __version__
+from fsjax.engine.environment.garbage_collection import skip_at_exit
+from fsjax.engine.environment.process_age import seconds_since_process_start
+from fsjax.engine.environment.terminal import describe, end_with_reader
+from fsjax.errors import ConfigError, DataError, FsjaxError, nearest, printable
+from fsjax.extras import require
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Exit codes: of mistakes, and after Ctrl-C.
+MISTAKE, STOPPED = 2, 130
+
+#: Shells for which ``fsjax completion`` writes a script.
+SHELLS = ("bash", "zsh")
+
+#: An example of ``fsjax select``, and the flags that are shown with it.
+_EXAMPLE = "fsjax select patients.csv --target=outcome --budget=5min"
+_MAIN_FLAGS = ("--target", "--budget", "--drop", "--groups", "--order", "--workdir")
+
+#: Arguments that are paths, by their name in ``--help``, and what shtab completes them with.
+_PATHS = ("TABLE", "FILE", "FOLDER", "DIR")
+_COMPLETIONS = {"bash": "_shtab_compgen_files", "zsh": "_files"}
+
+#: The flags of each command.
+_Flags = dict[str, dict[str, argparse.Action]]
+
+
+class _Parser(argparse.ArgumentParser):
+    """One line for a mistake, with the nearest name, in place of the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        sys.exit(_mistake(f"{message}; see {self.prog} --help"))
+
+
+class _Version(argparse.Action):
+    """Prints the versions of fsjax, JAX and Python, and exits; JAX is not imported."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        import platform
+        from importlib import metadata
+
+        versions = f"JAX {metadata.version('jax')}, Python {platform.python_version()}"
+        print(f"fsjax {__version__} ({versions})")
+        sys.exit(0)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command line; returns the exit code.
+
+    Raises:
+      SystemExit: for mistakes in flags, after ``--help``, and where nobody reads the output.
+    """
+    with end_with_reader():
+        code = _run(arguments)
+        if arguments is None:
+            skip_at_exit()
+        return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser, flags = _parser()
+    if words in ([], ["select"]) and sys.stderr.isatty():
+        print(_guide(flags["select"]) if words else parser.format_help(), file=sys.stderr)
+        return MISTAKE
+    options, unknown = parser.parse_known_args(words)
+    if unknown:
+        known = ("--help", *flags[options.command])
+        return _mistake(f"{unknown[0]!r}: {nearest(unknown[0].partition('=')[0], known)}")
+    try:
+        with _terminated_as_interrupted():
+            if options.command == "convert":
+                return _convert(options)
+            if options.command == "completion":
+                return _completion(parser, options.shell)
+            started = time.monotonic()
+            # Within another program its age says nothing.
+            if arguments is None:
+                started -= seconds_since_process_start()
+            return _select(options, shlex.join(["fsjax", *words]), started)
+    except FsjaxError as error:
+        return _mistake(str(error))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return _mistake(describe(error))
+    except KeyboardInterrupt:
+        message = "stopped before there was a result; run the same command to continue"
+        print(f"\r{message}", file=sys.stderr)
+        return STOPPED
+
+
+def _mistake(text: str) -> int:
+    print(f"\rerror: {printable(text)}", file=sys.stderr)
+    return MISTAKE
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """A scheduler's SIGTERM ends as Ctrl-C does, with a report; handlers belong to main threads."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _select(options: argparse.Namespace, command: str, started: float) -> int:
+    from fsjax.tables.readers.file_type import located
+
+    located(options.table)
+    workdir = Path(options.workdir or f"{Path(options.table).stem}-selection")
+    if workdir.exists() and not workdir.is_dir():
+        raise ConfigError(f"--workdir={workdir} is a file; name a folder for the report")
+
+    # Heavy, and not needed for --help, a mistyped flag or a file that is not there.
+    from fsjax.auto import Origin, select
+    from fsjax.auto.reading.flag_inputs import row_groups, row_order, row_weights
+    from fsjax.auto.reading.notes import FILE, Note
+    from fsjax.tables.readers.table_files import load_frame
+
+    frame, target, remarks, warnings = load_frame(
+        options.table,
+        options.target,
+        separator=options.separator,
+        decimal=options.decimal,
+        skip_rows=options.skip_rows,
+    )
+    notes = [Note(FILE, "file", remark) for remark in remarks]
+    notes += [Note(FILE, "notation", warning) for warning in warnings]
+    settings: dict[str, Any] = {}
+    if options.groups is not None:
+        _check_columns("groups", [options.groups], frame)
+        settings["row_groups"] = row_groups(options.groups, frame.pop(options.groups))
+    if options.weights is not None:
+        _check_columns("weights", [options.weights], frame)
+        settings["sample_weight"] = row_weights(options.weights, frame.pop(options.weights))
+    if options.order is not None:
+        _check_columns("order", [options.order], frame)
+        order = row_order(options.order, frame.pop(options.order))
+        if order.remark:
+            notes.append(Note(options.order, "order", order.remark))
+        frame, target = frame.iloc[order.rows], target[order.rows]
+        if "sample_weight" in settings:
+            settings["sample_weight"] = settings["sample_weight"][order.rows]
+    dropped, kept = _names(options.drop, frame), _names(options.keep, frame)
+    _check_columns("drop", dropped, frame)
+    frame = frame.drop(columns=dropped)
+    _check_columns("keep", kept, frame)
+    for note in notes:
+        subject = "" if note.column == FILE else f"{note.column!r} "
+        print(printable(f"{options.table}: {subject}{note.text}"))
+    optional = {
+        "task": options.task,
+        "metric": options.metric,
+        "judge": options.judge,
+        "fdr": options.fdr,
+        "methods": options.methods,
+        "keep": kept or None,
+        "costs": None if options.costs is None else _costs(options.costs),
+    }
+    settings |= {name: value for name, value in optional.items() if value is not None}
+    settings["impute"] = None if options.impute == "none" else options.impute
+    selection = select(
+        frame,
+        target,
+        budget=options.budget,
+        ordered=options.order is not None,
+        seed=options.seed,
+        workdir=workdir,
+        progress=not options.quiet,
+        origin=Origin(
+            Path(options.table).name,
+            options.target,
+            command,
+            tuple(notes),
+            elapsed=time.monotonic() - started,
+        ),
+        **settings,
+    )
+    print(selection)
+    paths = f"report: {workdir / 'report.html'}, columns: {workdir / 'columns.csv'}"
+    print(f"\n{paths}; {selection.seconds:.0f} s")
+    return STOPPED if selection.stopped else 0
+
+
+def _costs(path: str) -> dict[str, float]:
+    """The cost of each column that a file names; ConfigError if it cannot be read."""
+    from fsjax.auto.reading.flag_inputs import column_costs
+    from fsjax.tables.readers.text import USUAL_SEPARATOR, open_text
+
+    file = Path(path).expanduser()
+    try:
+        with file.open("rb") as content:
+            table = open_text(content, USUAL_SEPARATOR.get(file.suffix.lower(), ","))
+            frame = table.frame(content)
+    except OSError as error:
+        raise ConfigError(f"costs: {file} cannot be read: {error.strerror}") from None
+    except DataError as error:
+        raise ConfigError(f"costs: {file}: {error}") from None
+    return column_costs(file, frame)
+
+
+def _names(text: str | None, frame: pd.DataFrame) -> list[str]:
+    """The columns that a flag names, with commas between them unless a column is called so."""
+    if text is None or text in frame:
+        return [] if text is None else [text]
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _check_columns(flag: str, names: Sequence[str], frame: pd.DataFrame) -> None:
+    for name in names:
+        if name not in frame:
+            raise ConfigError(f"--{flag}={name}: {nearest(name, frame)}")
+
+
+def _convert(options: argparse.Namespace) -> int:
+    from fsjax.tables.readers.conversion import convert
+
+    folder = convert(options.source, options.folder, options.target, progress=not options.quiet)
+    print(f"{folder} is ready; give it as the name of the data, as in data.name={folder}")
+    return 0
+
+
+def _completion(parser: argparse.ArgumentParser, shell: str) -> int:
+    """Prints a script for a shell, which completes commands, flags and paths."""
+    require("shtab", "fsjax completion")
+    import shtab  # optional
+
+    print(shtab.complete(parser, shell))
+    return 0
+
+
+def _guide(flags: dict[str, argparse.Action]) -> str:
+    """The answer to ``fsjax select`` without arguments: an example, and the main flags."""
+    lines = ["Give a table and the column to predict, for example", "", f"  {_EXAMPLE}", ""]
+    for name in _MAIN_FLAGS:
+        action = flags[name]
+        lines.append(f"  {f'{name}={action.metavar}':<16}  {(action.help or '') % vars(action)}")
+    return "\n".join([*lines, "", "All flags: fsjax select --help"])
+
+
+def _parser() -> tuple[argparse.ArgumentParser, _Flags]:
+    """The parser, and the flags of its commands."""
+    parser = _Parser(prog="fsjax", description="Neural feature selection and sparse training.")
+    parser.add_argument(
+        "--version", nargs=0, action=_Version, help="versions of fsjax, JAX and Python"
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
+    flags: _Flags = {}
+
+    def command(name: str, summary: str, description: str) -> Callable[..., None]:
+        """Adds a command; returns the function that adds its arguments."""
+        subparser = commands.add_parser(name, help=summary, description=description)
+        flags[name] = {}
+
+        def add(*names: str, **settings: Any) -> None:
+            action = subparser.add_argument(*names, **settings)
+            flags[name] |= dict.fromkeys(action.option_strings, action)
+            if action.metavar in _PATHS:
+                action.complete = _COMPLETIONS  # type: ignore[attr-defined]
+
+        return add
+
+    add = command(
+        "select",
+        "which columns of a table to keep, how many, and how sure",
+        "Says which columns of a table predict its target, how many are enough, by which method, "
+        "and how sure that is. Leaves report.html, columns.csv and selection.json in a folder. "
+        "Ctrl-C leaves a report of what is done; run the same command to continue.",
+    )
+    add("table", metavar="TABLE", help="a .csv, .tsv, .xlsx, .parquet, .npz, .mat or .libsvm file")
+    add(
+        "--target",
+        metavar="NAME",
+        help="column to predict, or several as A,B (default: the array y)",
+    )
+    add(
+        "--separator",
+        metavar="MARK",
+        help="between cells: , ; tab or space (default: detected)",
+    )
+    add("--decimal", metavar="MARK", help="decimal mark of numbers: . or , (default: detected)")
+    add(
+        "--skip-rows",
+        type=int,
+        default=0,
+        metavar="N",
+        help="lines above the column names that are not part of the table (default: %(default)s)",
+    )
+    add("--workdir", metavar="DIR", help="folder of the report (default: TABLE-selection)")
+    add(
+        "--budget",
+        default="5min",
+        metavar="TIME",
+        help="time to use, for example 90s, 5min, 1h (default: %(default)s)",
+    )
+    add(
+        "--task",
+        metavar="TASK",
+        help="classification, regression, multilabel, counts or survival (default: one of the "
+        "first three, from the target)",
+    )
+    add(
+        "--metric",
+        metavar="NAME",
+        help="score to compare by, for example accuracy or auc (default: by the task)",
+    )
+    add(
+        "--judge",
+        metavar="MODEL",
+        help="model that predicts from the columns: linear, rbf or trees (default: whichever "
+        "predicts best)",
+    )
+    add(
+        "--fdr",
+        type=float,
+        metavar="SHARE",
+        help="select all columns whose estimated share of false ones stays below this, for example "
+        "0.1 (default: the fewest columns that predict as well as the best)",
+    )
+    add(
+        "--impute",
+        metavar="RULE",
+        default="median",
+        help="replaces missing numbers, of the training rows: median or mean, or none for an error "
+        "(default: %(default)s)",
+    )
+    add(
+        "--methods",
+        metavar="A,B",
+        help="contenders, for example l1,forest,stg (default: by the shape of the table)",
+    )
+    add("--groups", metavar="NAME", help="column that tells which rows belong together (patient)")
+    add("--weights", metavar="NAME", help="column of weights: rows count in proportion to them")
+    add("--order", metavar="NAME", help="column of times: models train on earlier rows")
+    add("--drop", metavar="A,B", help="columns that may not be selected")
+    add("--keep", metavar="A,B", help="columns that are selected in any case")
+    add("--costs", metavar="FILE", help="a .csv file with the columns column and cost")
+    add("--seed", type=int, default=0, metavar="N", help="of all draws (default: %(default)s)")
+    add("--quiet", action="store_true", help="no progress line")
+    add = command(
+        "convert",
+        "make a table larger than the memory one that is read from disk, once",
+        "Converts a table into a folder that is read row by row and never held, for the launchers "
+        "(data.name=FOLDER) and fsjax.data.load.",
+    )
+    add(
+        "source",
+        metavar="TABLE",
+        help="a .csv, .tsv or .parquet file, or a folder of Parquet files",
+    )
+    add("folder", metavar="FOLDER", nargs="?", help="folder to write (default: TABLE.fsjax)")
+    add("--target", metavar="NAME", help="the column to predict")
+    add("--quiet", action="store_true", help="no progress bar")
+    add = command(
+        "completion",
+        "print a script that completes commands, flags and paths in a shell",
+        "Prints the completion script of a shell. Needs pip install 'fsjax[completion]'.",
+    )
+    add("shell", choices=SHELLS)
+    return parser, flags
+
 
 if __name__ == "__main__":
     sys.exit(main())

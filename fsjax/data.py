@@ -16,19 +16,19 @@ Examples:
   >>> split = fsjax.data.Split(train, valid, valid[:0])
 """
 
-from fsjax.datasets.catalog import paper_scaling
-from fsjax.datasets.extraneous import add_columns
-from fsjax.datasets.generated import ehr_like, madelon_like
-from fsjax.datasets.loading import available, load
-from fsjax.datasets.nonlinear import ring_xor_sum
 from fsjax.errors import check_num_features
-from fsjax.readers.conversion import convert
-from fsjax.readers.spelling import one_spelling
-from fsjax.readers.table_files import load_table
-from fsjax.readers.target_columns import encode_target
 from fsjax.tables.checks import check_features, constant_columns, is_constant
 from fsjax.tables.dataset import Dataset
+from fsjax.tables.datasets.catalog import paper_scaling
+from fsjax.tables.datasets.extraneous import add_columns
+from fsjax.tables.datasets.generated import ehr_like, madelon_like
+from fsjax.tables.datasets.loading import available, load
+from fsjax.tables.datasets.nonlinear import ring_xor_sum
 from fsjax.tables.imputation import impute
+from fsjax.tables.readers.conversion import convert
+from fsjax.tables.readers.spelling import one_spelling
+from fsjax.tables.readers.table_files import load_table
+from fsjax.tables.readers.target_columns import encode_target
 from fsjax.tables.scaling import KINDS, Scaler, apply, fit_scaler
 from fsjax.tables.sparse import as_csr
 from fsjax.tables.splits import Split, validation_split

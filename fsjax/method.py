@@ -31,11 +31,11 @@ import optax
 from flax import struct
 
 from fsjax import tasks
+from fsjax.arguments.user_functions import text_of
 from fsjax.errors import ConfigError
 from fsjax.tables.sparse_rows import SparseRows
 from fsjax.tasks import TASKS
 from fsjax.typing import PyTree
-from fsjax.user_functions import text_of
 
 Array = jax.Array
 
@@ -72,8 +72,8 @@ class Spec(NamedTuple):
       repeats: how often an epoch visits each training row.
       image_shape: ``(H, W)`` or ``(H, W, channels)`` if each row is an image, else ``None``.
       image_order: ``C`` if a row holds the pixels line by line, ``F`` if column by column.
-      groups: the group of each column if columns are selected in groups (:mod:`fsjax.groups`),
-        else ``None``.
+      groups: the group of each column if columns are selected in groups
+        (:mod:`fsjax.tables.groups`), else ``None``.
       early_stopping: a seed is done after this many epochs without improvement; ``None`` for
         never.
       loss: replaces the loss of the task, unless ``None``; methods call :meth:`loss_of`.
@@ -438,3 +438,20 @@ class Method(NamedTuple):
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={text_of(value)}" for name, value in self.about.settings)
         return f"{self.about.name}({settings})"
+
+
+def for_run(optimizer: Any, spec: Any) -> optax.GradientTransformation:
+    """The optimiser of a run: the transformation itself, or the one a function of the Spec returns.
+
+    Raises:
+      ConfigError: if the function does not return an Optax transformation.
+    """
+    if isinstance(optimizer, optax.GradientTransformation):
+        return optimizer
+    transformation = optimizer(spec)
+    if not isinstance(transformation, optax.GradientTransformation):
+        raise ConfigError(
+            f"the optimizer {text_of(optimizer)} returns a {type(transformation).__name__}; a "
+            "function of the Spec must return an Optax transformation, such as optax.adam(1e-3)"
+        )
+    return transformation

@@ -26,9 +26,9 @@ from typing import Any, NamedTuple, Protocol, cast
 import jax
 
 from fsjax.arguments import Kind, checked_arguments, imported, is_traced, kinds_of, known
+from fsjax.arguments.user_functions import is_function
 from fsjax.errors import ConfigError, nearest
 from fsjax.method import About, Method
-from fsjax.user_functions import is_function
 
 
 class Builder(Protocol):

@@ -16,8 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.sparse import csr_array
 
-from fsjax.engine import FitResult, Plan, plan
+from fsjax.engine.fit import plan
 from fsjax.engine.loop import keeps_snapshot
+from fsjax.engine.planned import Plan
+from fsjax.engine.result import FitResult
 from fsjax.engine.rows import HostRows, Rows, as_batch
 from fsjax.method import Batch, Method, TrainState
 from fsjax.registry import is_as_built

@@ -19,9 +19,9 @@ ROOT = Path(__file__).parents[1]
 USES = {
     "flatbuffers": "import fsjax; fsjax.export(None)",
     "matplotlib": "from fsjax.report import plot_curves",
-    "openpyxl": "from fsjax.readers.excel import excel_frame; excel_frame(b'', None)",
+    "openpyxl": "from fsjax.tables.readers.excel import excel_frame; excel_frame(b'', None)",
     "pyarrow": "import sys; from fsjax.data import convert; convert(sys.argv[1])",
-    "shtab": "from fsjax.cli import main; main(['completion', 'bash'])",
+    "shtab": "from fsjax.__main__ import main; main(['completion', 'bash'])",
 }
 
 

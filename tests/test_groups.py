@@ -15,8 +15,8 @@ from marks import slow_ids
 import fsjax
 from fsjax.errors import ConfigError
 from fsjax.estimators import ESTIMATORS
-from fsjax.groups import any_column, checked_groups, expand, gather, scatter, unit_names
 from fsjax.sparsity.hier_prox import hier_prox
+from fsjax.tables.groups import any_column, checked_groups, expand, gather, scatter, unit_names
 
 #: Of 9 columns; groups of one, two, three and three, not in order.
 GROUPS = (2, 0, 1, 1, 2, 3, 3, 2, 3)

@@ -1,6 +1,6 @@
 """A method in a file of one's own has everything that the library's methods have.
 
-Covers ``fsjax.arguments``, ``fsjax.estimators.factory``.
+Covers ``fsjax.arguments.checks``, ``fsjax.estimators.factory``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The package as a whole: what its import brings in, and what is found in it.
 
-Covers ``fsjax.environment.matplotlib_backend``.
+Covers ``fsjax.engine.environment.matplotlib_backend``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_an_import_brings_in_what_it_needs() -> None:
         import fsjax
         assert not {"jax", "numpy", "pandas", "sklearn"} & set(sys.modules)
         assert (gc.isenabled(), gc.get_freeze_count()) == (enabled, frozen)
-        from fsjax.cli import main
+        from fsjax.__main__ import main
         for words in (["selct"], ["select", "no_such.csv", "--target=y"]):
             try:
                 code = main(words)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsjax.distinct_columns import distinct_top_k, unique_percentage
+from fsjax.engine.kernels.distinct_columns import distinct_top_k, unique_percentage
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 import fsjax
-from fsjax.signatures import takes_arguments_of
+from fsjax.arguments.signatures import takes_arguments_of
 
 
 def test_a_function_shows_the_arguments_of_another_and_its_own_result() -> None:

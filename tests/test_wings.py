@@ -1,8 +1,11 @@
-"""``fsjax select`` is a wing: it stands on public names of the core, and its folders go one way."""
+"""Rules of the wings: what sparsity, the core and ``fsjax select`` may import of one another."""
 
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +13,12 @@ from tools.architecture import ROOT, floors, imports, modules
 from tools.public_api import LISTED
 
 WING = "fsjax.auto"
+
+#: All that the wing of sparse training may import of the rest of the package.
+BELOW_SPARSITY = ("errors", "typing", "extras", "arguments")
+
+#: Modules of the core that are entrances to ``fsjax select``.
+ENTRANCES = {"fsjax", "fsjax.__main__", "fsjax.estimators.auto"}
 
 #: The folders of the wing from the lowest to the highest; each imports only lower ones. Modules
 #: beside them are higher.
@@ -102,3 +111,36 @@ def test_folders_of_the_wing_import_lower_ones() -> None:
 def test_the_folders_are_those_of_the_wing() -> None:
     found = {path.parent.name for path in (ROOT / "fsjax" / "auto").glob("*/__init__.py")}
     assert found == set(FOLDERS)
+
+
+def test_the_core_does_not_know_fsjax_select() -> None:
+    naming = {
+        module
+        for module, path in modules().items()
+        if re.search(r"^ *(?:from|import) fsjax\.auto\b", path.read_text(), flags=re.MULTILINE)
+        and not f"{module}.".startswith(f"{WING}.")
+    }
+    assert naming <= ENTRANCES
+
+
+def test_sparsity_is_importable_without_the_core() -> None:
+    above = {
+        name.split(".")[1]
+        for name in modules()
+        if name.count(".") and name.split(".")[1] not in ("sparsity", *BELOW_SPARSITY)
+    }
+    # The package itself imports the environment, as every wing does.
+    blocked = sorted(f"fsjax.{name}" for name in above - {"engine"})
+    program = f"""
+import importlib, pkgutil, sys
+import fsjax
+sys.modules.update(dict.fromkeys({blocked!r}))
+import fsjax.sparsity
+for module in pkgutil.walk_packages(fsjax.sparsity.__path__, "fsjax.sparsity."):
+    importlib.import_module(module.name)
+below = "fsjax.engine.environment"
+print([name for name in sys.modules if name.startswith("fsjax.engine.") and below not in name])
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "[]"

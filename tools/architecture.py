@@ -25,13 +25,7 @@ Graph = Mapping[str, set[str]]
 WINGS = ("fsjax.auto",)
 
 #: Helpers that parts on many floors import; their arrows would hide the others.
-HELPERS = tuple(
-    f"fsjax.{name}"
-    for name in (
-        "distinct_columns", "errors", "extras", "groups", "signatures", "typing", "user_functions",
-        "version",
-    )
-)  # fmt: skip
+HELPERS = ("fsjax.errors", "fsjax.extras", "fsjax.typing")
 
 
 def modules(root: Path = ROOT) -> dict[str, Path]:

@@ -13,7 +13,7 @@ import numpy as np
 from experiments.artifacts import environment
 from experiments.artifacts.published import published
 from fsjax.engine.result import FitResult
-from fsjax.metrics.stability import stability_metrics
+from fsjax.engine.stability import stability_metrics
 from fsjax.storage.atomic_files import atomic_open, write_text
 
 
@@ -50,7 +50,7 @@ def result_dict(result: FitResult, split: str | None = None) -> dict[str, Any]:
       ``method``, ``dataset``, ``task``, ``num_features`` (K), ``seeds`` (S), ``selected`` (S lists
       of K columns, in order of importance), ``metrics`` (by name, S values each; accuracies in
       percent), ``best_epoch`` (S, from 1), ``constant_columns`` (S), ``stability`` (from
-      :func:`fsjax.metrics.stability.stability_metrics`), ``cost`` and ``paper`` (from
+      :func:`fsjax.engine.stability.stability_metrics`), ``cost`` and ``paper`` (from
       :func:`experiments.artifacts.published`); ``judged_on``, a number of rows, if the SVM and
       retrain protocols used a sample. Numbers that are not finite are ``None``.
     """

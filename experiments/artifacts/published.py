@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fsjax.datasets.catalog import named_protocol
 from fsjax.errors import ConfigError
+from fsjax.tables.datasets.catalog import named_protocol
 
 FOLDER = Path(__file__).with_name("paper_results")
 

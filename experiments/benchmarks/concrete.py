@@ -12,7 +12,7 @@ from experiments.benchmarks import timing
 from experiments.benchmarks.timing import Case, case
 from fsjax.concrete.sampling import select_per_row
 from fsjax.data import Split
-from fsjax.kernels.random import key_words
+from fsjax.engine.kernels.random import key_words
 from fsjax.nets import MLP
 from fsjax.nets.networks import outputs_of
 

@@ -17,6 +17,12 @@ from experiments.benchmarks.timing import (
     rounded,
     training_seconds,
 )
+from fsjax.methods.shared.layers import (
+    ConnectedLayer,
+    MaskedLayer,
+    RuleInputs,
+    SparseLayer,
+)
 from fsjax.nets import Feedforward
 from fsjax.nets.networks import outputs_of
 from fsjax.sparsity import (
@@ -31,12 +37,6 @@ from fsjax.sparsity import (
     smallest,
 )
 from fsjax.sparsity.connections import connected, indexed
-from fsjax.sparsity.layers import (
-    ConnectedLayer,
-    MaskedLayer,
-    RuleInputs,
-    SparseLayer,
-)
 from fsjax.sparsity.similarity import cosine
 
 #: Drop and grow rules by the name of their method.

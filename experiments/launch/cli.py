@@ -19,9 +19,9 @@ import fsjax
 from experiments import distributed
 from experiments.launch.config import load_config, override
 from experiments.launch.signals import finish_at_once, interruptible
-from fsjax.distributed import end_process, lost_process, process_count
 from fsjax.engine.compilation import cache_by_default
-from fsjax.environment.terminal import NO_READER, describe, end_with_reader
+from fsjax.engine.distributed import end_process, lost_process, process_count
+from fsjax.engine.environment.terminal import NO_READER, describe, end_with_reader
 from fsjax.errors import ConfigError, FsjaxError, printable
 from fsjax.storage.file_lock import exclusive
 

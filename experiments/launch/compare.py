@@ -17,9 +17,9 @@ from experiments.launch import cli
 from experiments.launch.config import load_config, override
 from experiments.launch.experiment import run_experiment
 from experiments.launch.run_folder import recorded_accuracy
-from fsjax.datasets.catalog import named_protocol
 from fsjax.engine.compilation import cache_by_default
 from fsjax.storage.atomic_files import write_text
+from fsjax.tables.datasets.catalog import named_protocol
 
 #: Fields of ``config.data`` that set the test rows. Runs that differ in one are not compared.
 TEST_ROWS: Final = ("options", "split", "split_per_seed", "target", "impute", "noise_std")

@@ -21,7 +21,7 @@ from experiments.launch.run_folder import (
 )
 from fsjax import report
 from fsjax.data import Dataset, load
-from fsjax.distributed import is_lead
+from fsjax.engine.distributed import is_lead
 from fsjax.errors import ConfigError
 from fsjax.evaluation import SAMPLE_ROWS, check_protocols, evaluate, sampled_rows
 from fsjax.methods import get_method

@@ -18,7 +18,7 @@ from experiments import artifacts
 from experiments.launch import checksums
 from experiments.launch.cli import is_launcher
 from fsjax import report
-from fsjax.distributed import is_lead
+from fsjax.engine.distributed import is_lead
 from fsjax.errors import ConfigError
 from fsjax.storage.atomic_files import remove_leftovers
 from fsjax.storage.identity import Identity

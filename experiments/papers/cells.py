@@ -13,9 +13,9 @@ from ml_collections import ConfigDict
 
 from configs import papers
 from experiments.artifacts.published import Row, read_table
-from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError, nearest
 from fsjax.methods import get_method
+from fsjax.tables.datasets.catalog import ENTRIES
 
 #: Papers by the names of their files, with the method whose cells a user's own method also gets.
 PAPERS = {"wast": "wast", "ctre": "ctre_sim", "ip_cae": "ip_cae"}

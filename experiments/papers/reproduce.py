@@ -19,10 +19,10 @@ from experiments.launch import cli
 from experiments.papers import claims, page, reference, results, runs, verdicts
 from experiments.papers.cells import PAPERS, Cell, Run, cells_of, chosen
 from fsjax.data import load
-from fsjax.datasets.catalog import ENTRIES
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError, DataError, FsjaxError
 from fsjax.storage.atomic_files import write_text
+from fsjax.tables.datasets.catalog import ENTRIES
 
 #: Runs of more CPU seconds get ``--long_seeds`` instead of ``--seeds``.
 LONG = 60.0

@@ -22,10 +22,10 @@ from experiments.launch.run_folder import check_workdir, read_result
 from experiments.papers.cells import Cell, Run, run_of
 from experiments.papers.curves import compared_with
 from experiments.papers.results import Cost
-from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError
 from fsjax.methods import get_method
 from fsjax.storage.atomic_files import write_text
+from fsjax.tables.datasets.catalog import ENTRIES
 
 # The constants of the estimate were fitted to the measured CPU seconds in reproduction/results.csv.
 

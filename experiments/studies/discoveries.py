@@ -52,8 +52,8 @@ from fsjax.auto.contest.rankers import l1
 from fsjax.auto.contest.rankers.parts import Part, standardise
 from fsjax.auto.contest.schedule import SETS
 from fsjax.auto.reading.columns import design_of_array
-from fsjax.datasets.nonlinear import BOUNDS
 from fsjax.errors import check_names
+from fsjax.tables.datasets.nonlinear import BOUNDS
 
 ROWS, TRUE, RATES = 500, 10, (0.1, 0.2)
 

@@ -3,7 +3,7 @@
 from fsjax.concrete.divergence import gjsd
 from fsjax.concrete.logits import Parametrisation, parametrisation
 from fsjax.concrete.sampling import exponential_temperature, gumbel_softmax, select, select_discrete
-from fsjax.kernels.random import gumbel_row, key_words
+from fsjax.engine.kernels.random import gumbel_row, key_words
 
 __all__ = [
     "Parametrisation",

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from fsjax.engine.kernels.products import few_rows_times
 from fsjax.errors import ConfigError, check_whole
-from fsjax.kernels.products import few_rows_times
 
 Params = dict[str, Array]
 

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from fsjax.engine.kernels.products import product
+from fsjax.engine.kernels.random import gumbel_row, key_words
 from fsjax.errors import ConfigError
-from fsjax.kernels.products import product
-from fsjax.kernels.random import gumbel_row, key_words
 
 #: Largest B x K x D for which the samples are stored for the gradient; above, they are redrawn.
 KEEP_LIMIT = 2**26
@@ -100,8 +100,8 @@ def select_per_row(words: Array, logits: Array, x: Array, temperature: Array) ->
     """``z[b] = M_b x[b]``, ``(B, K)``, with an independent sample ``M_b`` for each row.
 
     Args:
-      words: ``(2,)`` uint32 key words, see :func:`fsjax.kernels.random.key_words`. The noise of
-        row b is row b of ``jax.random.gumbel(key, (B, K, D))``.
+      words: ``(2,)`` uint32 key words, see :func:`fsjax.engine.kernels.random.key_words`. The
+        noise of row b is row b of ``jax.random.gumbel(key, (B, K, D))``.
       logits: ``(K, D)``.
       x: ``(B, D)``.
       temperature: scalar, positive; its gradient is defined as zero.

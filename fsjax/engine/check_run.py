@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike
 
 from fsjax.engine.compilation import check_platform
 from fsjax.engine.control import Control
+from fsjax.engine.environment.garbage_collection import paused
+from fsjax.engine.environment.jax_settings import check_process
 from fsjax.engine.fingerprint import unidentified
 from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
 from fsjax.engine.method_checks import check_fields, check_functions
@@ -23,13 +25,11 @@ from fsjax.engine.planned import Plan
 from fsjax.engine.prepare import Prepared, check_seeds, prepare
 from fsjax.engine.result import FitResult
 from fsjax.engine.user_function_checks import check_loss
-from fsjax.environment.garbage_collection import paused
-from fsjax.environment.jax_settings import check_process
 from fsjax.errors import ConfigError, DataError, check_choice, check_num_features, check_whole
-from fsjax.groups import checked_groups
 from fsjax.method import BEST_BY, Method, Spec, TrainState
 from fsjax.registry import Fixed, MethodStructure, structure_of
 from fsjax.tables.dataset import Dataset
+from fsjax.tables.groups import checked_groups
 from fsjax.tables.scaled import filled_length
 from fsjax.tables.sparse import check_size
 from fsjax.tables.user_arrays import check_row_order

@@ -13,7 +13,7 @@ import jax
 import joblib
 from jax.experimental.compilation_cache import compilation_cache
 
-from fsjax.environment.jax_settings import setting
+from fsjax.engine.environment.jax_settings import setting
 from fsjax.errors import ConfigError
 
 #: The size limit of the compilation cache in bytes; it holds the programs of some thousand fits.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fsjax.distributed.exchange import gathered_processes, is_lead
+from fsjax.engine.distributed.exchange import gathered_processes, is_lead
 from fsjax.errors import ConfigError, is_number
 
 

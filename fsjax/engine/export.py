@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export as jax_export
 
+from fsjax.engine.environment.jax_settings import own_settings
 from fsjax.engine.result import FitResult
-from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError
 from fsjax.extras import require
 from fsjax.storage.atomic_files import atomic_open

@@ -11,13 +11,13 @@ from typing import Any
 import jax
 import jaxlib
 
-from fsjax.distributed.same import code
-from fsjax.environment.jax_settings import setting
+from fsjax import __version__
+from fsjax.arguments.user_functions import is_function, is_importable, text_of
+from fsjax.engine.distributed.same import code
+from fsjax.engine.environment.jax_settings import setting
 from fsjax.method import Method, Spec
 from fsjax.registry import is_as_built
 from fsjax.tasks import TABLE
-from fsjax.user_functions import is_function, is_importable, text_of
-from fsjax.version import __version__
 
 
 def fingerprint(method: Method) -> str:

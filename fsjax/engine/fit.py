@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fsjax.arguments.signatures import takes_arguments_of
 from fsjax.engine.check_run import Data, check_run
 from fsjax.engine.control import Callback
 from fsjax.engine.options import grouped
@@ -16,7 +17,6 @@ from fsjax.engine.planned import Plan
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, check_names, suggests_names
 from fsjax.method import Loss, Method
-from fsjax.signatures import takes_arguments_of
 from fsjax.tables.splits import Split
 from fsjax.tasks import Task
 

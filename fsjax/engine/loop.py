@@ -19,8 +19,7 @@ from fsjax.engine.epoch_metrics import (
 )
 from fsjax.engine.mesh import split_rows
 from fsjax.engine.rows import Arrays, MemoryRows, as_batch, batch_indices, whole_table
-from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainingRows, TrainState
-from fsjax.optimizers import for_run
+from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainingRows, TrainState, for_run
 
 #: The largest number of epochs in one call of the compiled program.
 MAX_EPOCHS_PER_CALL = 64

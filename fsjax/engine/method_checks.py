@@ -22,11 +22,11 @@ import numpy as np
 import optax
 from jax import Array
 
+from fsjax.engine.environment.jax_settings import own_settings
 from fsjax.engine.loop import end_epoch, end_steps, init_state, train_step
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.rows import DeviceRows, as_batch, has_own_rows
 from fsjax.engine.user_function_checks import check_custom
-from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, FsjaxError, check_choice
 from fsjax.method import (
     BEST_BY,

@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from fsjax.distributed.exchange import is_lead, process_count
-from fsjax.distributed.same import check_same, code
+from fsjax.engine.distributed.exchange import is_lead, process_count
+from fsjax.engine.distributed.same import check_same, code
 from fsjax.engine.fingerprint import described, fingerprint, fingerprint_of_task, versions
 from fsjax.engine.phases import warn_of_unreached
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
@@ -25,11 +25,11 @@ from fsjax.engine.seeds import Chosen, search_of
 from fsjax.engine.streamed import predict_streamed
 from fsjax.engine.train import Trained, train
 from fsjax.errors import ConfigError, check_names
-from fsjax.groups import unit_names
 from fsjax.method import Method
 from fsjax.storage.checkpoints import Checkpoints
 from fsjax.storage.file_lock import exclusive
 from fsjax.storage.identity import Identity
+from fsjax.tables.groups import unit_names
 from fsjax.tables.scaled import content_of, dense_rows, filled_rows
 from fsjax.tasks import TABLE
 

@@ -23,8 +23,8 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from fsjax.environment.garbage_collection import paused
-from fsjax.environment.jax_settings import own_settings, setting
+from fsjax.engine.environment.garbage_collection import paused
+from fsjax.engine.environment.jax_settings import own_settings, setting
 from fsjax.method import PyTree, Spec
 from fsjax.sparsity.connections import Connections, layer_masks
 

@@ -12,9 +12,9 @@ from fsjax.engine.epoch_metrics import CONNECTION_EPOCHS
 from fsjax.engine.loop import keeps_snapshot
 from fsjax.engine.programs import run
 from fsjax.engine.seeds import predict_seed
+from fsjax.engine.stability import consensus
 from fsjax.errors import ConfigError, DataError, check_num_features
 from fsjax.method import Method, TrainState
-from fsjax.metrics.stability import consensus
 from fsjax.registry import structure_of
 from fsjax.tables.checks import check_features
 from fsjax.tables.scaled import check_new_rows

@@ -13,10 +13,10 @@ from fsjax.engine.control import Control
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.rows import Arrays, HostRows, has_own_rows
 from fsjax.engine.seeds import take_rows
-from fsjax.groups import any_column
 from fsjax.method import Method, Spec, TrainState
 from fsjax.registry import Fixed, MethodStructure
 from fsjax.tables.dataset import Dataset
+from fsjax.tables.groups import any_column
 
 
 @dataclass(frozen=True, repr=False)

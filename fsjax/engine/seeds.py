@@ -17,9 +17,9 @@ import numpy as np
 from jax import Array
 from jax.sharding import PartitionSpec
 
-from fsjax.distinct_columns import distinct_top_k
 from fsjax.engine import loop
 from fsjax.engine.epoch_metrics import outputs_of_rows
+from fsjax.engine.kernels.distinct_columns import distinct_top_k
 from fsjax.engine.mesh import RUNS, mesh_of, replicated
 from fsjax.engine.rows import AnyArray, Arrays, DeviceRows, MemoryRows, as_batch, has_own_rows
 from fsjax.errors import ConfigError

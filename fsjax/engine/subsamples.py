@@ -11,9 +11,9 @@ from fsjax.arguments import Rate, check
 from fsjax.engine.check_run import Data, task_of, to_dataset
 from fsjax.engine.fit import fit
 from fsjax.engine.result import FitResult
+from fsjax.engine.stability import complementary_pairs, shuffled_by_class
 from fsjax.errors import ConfigError, check_whole
 from fsjax.method import Method
-from fsjax.metrics.stability import complementary_pairs, shuffled_by_class
 from fsjax.tables.splits import Split
 from fsjax.tasks import TABLE
 

@@ -13,15 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
-from fsjax.distributed.exchange import agreed, is_lead
 from fsjax.engine import loop, mesh, seeds
 from fsjax.engine.control import Progress
+from fsjax.engine.distributed.exchange import agreed, is_lead
+from fsjax.engine.environment.jax_settings import own_settings
 from fsjax.engine.programs import ONCE, output_structure, program, run, training_work
 from fsjax.engine.rows import Arrays, has_own_rows
 from fsjax.engine.run import Run
 from fsjax.engine.scores import check_first_scores
 from fsjax.engine.streamed import StreamedEpochs, StreamedPart
-from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, NonFiniteLossError
 from fsjax.method import PyTree, TrainState
 from fsjax.sparsity.connections import indexed_like, without_index

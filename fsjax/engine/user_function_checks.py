@@ -8,11 +8,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from fsjax.arguments.user_functions import check_hashable, text_of
 from fsjax.errors import ConfigError
 from fsjax.method import Batch, Loss, Method, Spec, TrainState
 from fsjax.tasks import TABLE
 from fsjax.tasks.registry import watched
-from fsjax.user_functions import check_hashable, text_of
 
 #: Names that the engine records for every method, or for methods with masks.
 RESERVED = ("loss", "sparsity", "topology_change")

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fsjax.arguments import Optimizer, Schedule
-from fsjax.engine import Progress
+from fsjax.engine.control import Progress
 from fsjax.estimators.auto import AutoSelector as AutoSelector
 from fsjax.estimators.base import Selector as Selector
 from fsjax.estimators.files import load as load

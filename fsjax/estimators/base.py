@@ -14,15 +14,16 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from fsjax.engine import FitResult, fit
 from fsjax.engine.compilation import cache_by_default
+from fsjax.engine.fit import fit
 from fsjax.engine.planned import MAJORITY
+from fsjax.engine.result import FitResult
+from fsjax.engine.stability import consensus, selection_mask
 from fsjax.errors import ConfigError, check_choice, check_flag, check_whole, nearest
 from fsjax.estimators import inputs
 from fsjax.estimators.packing import check_parameters, pack
 from fsjax.estimators.reading import Reader
 from fsjax.method import Method
-from fsjax.metrics.stability import consensus, selection_mask
 from fsjax.registry import METHODS, about_of
 from fsjax.storage import npz, results
 from fsjax.tables.sparse import has_sparse_columns

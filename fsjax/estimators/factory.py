@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 
 from fsjax import registry
 from fsjax.arguments import type_text
-from fsjax.engine import Progress
+from fsjax.arguments.signatures import set_signature, takes_arguments_of
+from fsjax.engine.control import Progress
 from fsjax.errors import nearest
 from fsjax.estimators.base import Selector
 from fsjax.method import Method
 from fsjax.registry import Registration, about_of
-from fsjax.signatures import set_signature, takes_arguments_of
 from fsjax.tasks import Task
 
 #: Estimator classes by the name of their method.

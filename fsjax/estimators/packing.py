@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.engine import FitResult
+from fsjax.arguments.user_functions import is_function, text_of
+from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError
 from fsjax.storage import results
 from fsjax.tasks import name_of
-from fsjax.user_functions import is_function, text_of
 
 KIND = "estimator"
 

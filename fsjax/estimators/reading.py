@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from fsjax.engine import Progress
+from fsjax.engine.control import Progress
 from fsjax.errors import ConfigError, DataError, nearest
 from fsjax.estimators import inputs
 from fsjax.estimators.inputs import InputRows

@@ -5,13 +5,7 @@ Examples:
   >>> print(fsjax.evaluation.d2_poisson(y, rates))
 """
 
-from fsjax.evaluation.cox import CoxRegression
-from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, embedded_metrics, evaluate
-from fsjax.evaluation.retrain import retrain_metrics
-from fsjax.evaluation.sampling import SAMPLE_ROWS, sampled_rows
-from fsjax.evaluation.svm import svm_accuracy
-from fsjax.metrics.by_task import d2_poisson
-from fsjax.metrics.stability import (
+from fsjax.engine.stability import (
     Stability,
     complementary_pairs,
     consensus,
@@ -20,8 +14,14 @@ from fsjax.metrics.stability import (
     selection_mask,
     stability_metrics,
 )
-from fsjax.metrics.survival import concordance_index
+from fsjax.evaluation.cox import CoxRegression
+from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, embedded_metrics, evaluate
+from fsjax.evaluation.retrain import retrain_metrics
+from fsjax.evaluation.sampling import SAMPLE_ROWS, sampled_rows
+from fsjax.evaluation.svm import svm_accuracy
 from fsjax.sparsity.cost import count_connections, training_flops
+from fsjax.tasks.concordance import concordance_index
+from fsjax.tasks.output_metrics import d2_poisson
 
 __all__ = [
     "PROTOCOLS",

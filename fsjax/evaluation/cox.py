@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fsjax.arguments import Count, NonNegative, Positive, check
 from fsjax.errors import ConfigError, DataError, check_choice
-from fsjax.metrics.by_task import survival_score
+from fsjax.tasks.output_metrics import survival_score
 from fsjax.tasks.targets import check_survival, read_survival
 
 #: Treatments of events with the same time.

@@ -9,7 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from fsjax.arguments import NonNegative, check
-from fsjax.distributed.exchange import shared_out
+from fsjax.engine.distributed.exchange import shared_out
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError, DataError, check_names, check_whole
 from fsjax.evaluation.retrain import neural_network_of, retrain_metrics

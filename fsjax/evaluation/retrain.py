@@ -18,11 +18,11 @@ from fsjax.errors import check_names
 from fsjax.method import Method
 from fsjax.methods.neural_network import neural_network
 from fsjax.methods.shared.network import NetworkOptions
-from fsjax.metrics.by_task import reconstruction_metrics
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.scaled import dense_rows, scaled
 from fsjax.tables.splits import Split
 from fsjax.tasks import TABLE, Task, name_of
+from fsjax.tasks.output_metrics import reconstruction_metrics
 
 #: Default options of training, as in BinMask, section 4.1, for tables.
 TRAINING: Mapping[str, Any] = {

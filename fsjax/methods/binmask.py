@@ -16,7 +16,6 @@ from jax import Array
 from fsjax import sparsity
 from fsjax.arguments import STATIC, Count, NonNegative, Positive, Rate, known
 from fsjax.errors import ConfigError
-from fsjax.groups import expand
 from fsjax.method import (
     About,
     Batch,
@@ -31,6 +30,7 @@ from fsjax.method import (
 )
 from fsjax.methods.shared.network import TRAINING, NetworkOptions, close, keep_stats
 from fsjax.registry import register
+from fsjax.tables.groups import expand
 from fsjax.tasks import SUPERVISED
 
 #: alpha_0 by what is masked (Algorithm 1, and section 4.1 for the inputs).

@@ -12,7 +12,6 @@ from jax import Array
 from jax.scipy.stats import norm
 
 from fsjax.arguments import Count, NonNegative, Optimizer, Positive, Schedule
-from fsjax.groups import expand
 from fsjax.method import (
     About,
     Batch,
@@ -26,6 +25,7 @@ from fsjax.method import (
 )
 from fsjax.methods.shared.network import open_share
 from fsjax.registry import register
+from fsjax.tables.groups import expand
 
 #: Added to the share of open gates, by which the parameter-free loss divides.
 SMALLEST_SHARE = 1e-6

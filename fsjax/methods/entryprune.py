@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.arguments import STATIC, Count, Share
-from fsjax.distinct_columns import distinct_top_k
+from fsjax.engine.kernels.distinct_columns import distinct_top_k
 from fsjax.method import (
     About,
     Batch,

@@ -14,8 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.arguments import Count, Rate
-from fsjax.distinct_columns import distinct_top_k
-from fsjax.groups import expand
+from fsjax.engine.kernels.distinct_columns import distinct_top_k
 from fsjax.method import (
     About,
     Batch,
@@ -30,6 +29,7 @@ from fsjax.method import (
 )
 from fsjax.methods.shared.network import PLAIN, NetworkOptions
 from fsjax.registry import register
+from fsjax.tables.groups import expand
 from fsjax.tasks import SUPERVISED
 
 #: Standard deviation of the attention logits at the start of a phase.

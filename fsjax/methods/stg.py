@@ -11,7 +11,6 @@ from jax import Array
 from jax.scipy.stats import norm
 
 from fsjax.arguments import Count, Positive
-from fsjax.groups import expand
 from fsjax.method import (
     About,
     Batch,
@@ -25,6 +24,7 @@ from fsjax.method import (
 )
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, close, keep_stats, open_share
 from fsjax.registry import register
+from fsjax.tables.groups import expand
 from fsjax.tasks import TASKS
 
 

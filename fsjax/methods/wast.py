@@ -20,8 +20,8 @@ from fsjax.arguments import (
     Schedule,
     Share,
 )
+from fsjax.engine.kernels.noise import normal
 from fsjax.errors import ConfigError
-from fsjax.kernels.noise import normal
 from fsjax.method import (
     About,
     Batch,

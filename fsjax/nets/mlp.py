@@ -16,7 +16,7 @@ from flax import linen as nn
 from jax import Array
 
 from fsjax.arguments import check
-from fsjax.kernels.products import dense_product
+from fsjax.engine.kernels.products import dense_product
 
 #: Activations of hidden layers by name.
 ACTIVATIONS = {"relu": nn.relu, "sigmoid": nn.sigmoid, "tanh": nn.tanh}

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-from fsjax.kernels.products import product, rounds
+from fsjax.engine.kernels.products import product, rounds
 from fsjax.nets.mlp import MLP, fan_in_uniform
 
 

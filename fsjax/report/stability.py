@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from fsjax.engine.result import FitResult
+from fsjax.engine.stability import consensus, stability_metrics
 from fsjax.errors import check_whole
-from fsjax.metrics.stability import consensus, stability_metrics
 from fsjax.report import style
 from fsjax.report.selection import set_notes
 
@@ -27,7 +27,7 @@ def plot_stability(
     """Selection frequencies of the columns, and the stability of the selection.
 
     There is a bar for each column that any seed selected, in the order of
-    :func:`fsjax.metrics.stability.consensus`, so that the first K are the consensus columns. The
+    :func:`fsjax.engine.stability.consensus`, so that the first K are the consensus columns. The
     title has the stability and its interval, which is cut off at 1, the largest stability.
 
     Args:
@@ -68,7 +68,7 @@ def plot_stability(
 
 
 def stability_text(metrics: Mapping[str, Any], run: str = "seed") -> str:
-    """The result of :func:`fsjax.metrics.stability.stability_metrics` as text.
+    """The result of :func:`fsjax.engine.stability.stability_metrics` as text.
 
     For example ``stability 0.62 (95 % interval 0.51 to 0.73)``, or why there is none.
     """

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.distributed.exchange import is_lead, process_count, share
+from fsjax.engine.distributed.exchange import is_lead, process_count, share
 from fsjax.errors import ConfigError, DataError
 from fsjax.storage import npz
 from fsjax.storage.atomic_files import remove_leftovers

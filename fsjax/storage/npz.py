@@ -16,10 +16,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
-from fsjax.environment.memory_limits import check_bytes
+from fsjax import __version__
+from fsjax.engine.environment.memory_limits import check_bytes
 from fsjax.errors import ConfigError, DataError, FsjaxError
 from fsjax.storage.atomic_files import atomic_open
-from fsjax.version import __version__
 
 FORMAT = "fsjax"
 

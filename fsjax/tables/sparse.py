@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
-from fsjax.environment.memory_limits import check_bytes
+from fsjax.engine.environment.memory_limits import check_bytes
 from fsjax.errors import DataError
 
 #: The most non-zeros, rows or columns of a table: devices index them with 32 bits.
@@ -193,7 +193,7 @@ def dense(
 def check_size(shape: tuple[int, ...], dtype: np.dtype, max_bytes: int | None = None) -> None:
     """DataError for an array that would take more memory than ``max_bytes``.
 
-    :func:`fsjax.environment.memory_limits.limit_of` has the default.
+    :func:`fsjax.engine.environment.memory_limits.limit_of` has the default.
     """
     size = " x ".join(f"{length:,}" for length in shape)
     needed = math.prod(map(int, shape)) * dtype.itemsize

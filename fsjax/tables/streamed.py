@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from fsjax.environment.memory_limits import limit_of
+from fsjax.engine.environment.memory_limits import limit_of
 from fsjax.errors import DataError
 from fsjax.tables.base import Pair, Table, added, moments_of, row_blocks, whole_moments_of
 from fsjax.tables.sparse import check_size

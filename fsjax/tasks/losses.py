@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import optax
 from jax.scipy.special import xlogy
 
-from fsjax.metrics.survival import comparable, concordant_at
+from fsjax.tasks.concordance import comparable, concordant_at
 
 Array = jax.Array
 
@@ -72,7 +72,7 @@ def cox_partial_likelihood(outputs: Array, y: Array, weight: Array) -> Array:
 def concordance(outputs: Array, y: Array, weight: Array) -> Array:
     """Harrell's concordance index in [0, 1]; 0.5 if no pair is comparable.
 
-    :func:`fsjax.metrics.survival.concordance_index` is the same in NumPy.
+    :func:`fsjax.tasks.concordance.concordance_index` is the same in NumPy.
     """
     outputs, y, weight = map(jnp.asarray, (outputs, y, weight))
     counts = weight > 0

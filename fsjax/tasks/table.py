@@ -1,6 +1,6 @@
 """The table of all tasks: the built-in ones, and registered ones once they are created.
 
-Its functions are in :mod:`fsjax.tasks.losses` (JAX), :mod:`fsjax.metrics.by_task` (NumPy) and
+Its functions are in :mod:`fsjax.tasks.losses` (JAX), :mod:`fsjax.tasks.output_metrics` (NumPy) and
 :mod:`fsjax.tasks.targets` (targets).
 """
 
@@ -16,8 +16,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.metrics import accuracy_score, r2_score
 
-from fsjax.metrics import by_task
-from fsjax.tasks import losses, targets
+from fsjax.tasks import losses, output_metrics, targets
 from fsjax.tasks.task import Task
 
 Array = jax.Array
@@ -53,7 +52,7 @@ _BUILT_IN: Final[Mapping[str, Task]] = {
         num_outputs=lambda y, num_columns: int(y.max()) + 1,
         loss=losses.cross_entropy,
         metrics=losses.classification_values,
-        test_metrics=by_task.classification_metrics,
+        test_metrics=output_metrics.classification_metrics,
         main_metric="accuracy",
         label="accuracy (%)",
         bounds=(0.0, 100.0),
@@ -62,8 +61,8 @@ _BUILT_IN: Final[Mapping[str, Task]] = {
         best_by=("accuracy", "auc"),
         estimate=lambda outputs: softmax(outputs.astype(np.float64), -1).mean(0).argmax(1),
         probabilities=lambda outputs: softmax(outputs.astype(np.float64), axis=-1),
-        log_probabilities=by_task.log_of_classes,
-        decision=by_task.decision_of_classes,
+        log_probabilities=output_metrics.log_of_classes,
+        decision=output_metrics.decision_of_classes,
         activation=jax.nn.softmax,
         score=accuracy_score,
         score_name="accuracy in [0, 1]",
@@ -86,8 +85,8 @@ _BUILT_IN: Final[Mapping[str, Task]] = {
         num_outputs=lambda y, num_columns: num_columns,
         loss=losses.squared_error,
         metrics=losses.reconstruction_values,
-        test_metrics=by_task.reconstruction_metrics,
-        test_of_rows=by_task.reconstructed_row_metrics,
+        test_metrics=output_metrics.reconstruction_metrics,
+        test_of_rows=output_metrics.reconstructed_row_metrics,
         main_metric="reconstruction_frobenius",
         label="Frobenius error / D",
         supervised=False,
@@ -107,7 +106,7 @@ _BUILT_IN: Final[Mapping[str, Task]] = {
         num_outputs=_columns,
         loss=losses.squared_error,
         metrics=losses.regression_values,
-        test_metrics=by_task.regression_metrics,
+        test_metrics=output_metrics.regression_metrics,
         main_metric="mse",
         label="mean squared error",
         estimate=lambda outputs: outputs.mean(axis=0),
@@ -126,16 +125,16 @@ _BUILT_IN: Final[Mapping[str, Task]] = {
         num_outputs=_columns,
         loss=losses.sigmoid_cross_entropy,
         metrics=losses.label_values,
-        test_metrics=by_task.label_metrics,
+        test_metrics=output_metrics.label_metrics,
         main_metric="subset_accuracy",
         label="rows with all labels correct (%)",
         bounds=(0.0, 100.0),
         larger_is_better=True,
         best_by=("auc",),
-        estimate=lambda outputs: (by_task.probabilities(outputs).mean(0) >= 0.5).astype(np.int64),
-        probabilities=by_task.probabilities,
-        log_probabilities=by_task.log_of_labels,
-        decision=by_task.decision_of_labels,
+        estimate=output_metrics.estimated_labels,
+        probabilities=output_metrics.probabilities,
+        log_probabilities=output_metrics.log_of_labels,
+        decision=output_metrics.decision_of_labels,
         activation=jax.nn.sigmoid,
         score=accuracy_score,
         score_name="subset accuracy in [0, 1]",
@@ -152,11 +151,11 @@ _BUILT_IN: Final[Mapping[str, Task]] = {
         num_outputs=_columns,
         loss=losses.poisson_deviance,
         metrics=losses.count_values,
-        test_metrics=by_task.count_metrics,
+        test_metrics=output_metrics.count_metrics,
         main_metric="poisson_deviance",
         label="mean Poisson deviance",
         estimate=lambda outputs: np.exp(outputs.astype(np.float64)).mean(axis=0),
-        score=by_task.d2_poisson,
+        score=output_metrics.d2_poisson,
         score_name="D2 of the Poisson deviance (the mean over several counts)",
         estimator_type="regressor",
         scale=_relative,
@@ -171,7 +170,7 @@ _BUILT_IN: Final[Mapping[str, Task]] = {
         num_outputs=lambda y, num_columns: 1,
         loss=losses.cox_partial_likelihood,
         metrics=losses.survival_values,
-        test_metrics=by_task.survival_metrics,
+        test_metrics=output_metrics.survival_metrics,
         main_metric="concordance_index",
         label="concordance index",
         bounds=(0.0, 1.0),
@@ -179,7 +178,7 @@ _BUILT_IN: Final[Mapping[str, Task]] = {
         coupled=True,
         estimate=lambda outputs: outputs.mean(axis=0),
         one_output=True,
-        score=by_task.survival_score,
+        score=output_metrics.survival_score,
         score_name="Harrell's concordance index in [0, 1]",
         strata=lambda y: y[:, 1].astype(np.int64),
         strata_names=("censored", "event"),

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import fsjax.auto
-from fsjax import cli
-from fsjax.cli import main
+from fsjax import __main__ as cli
+from fsjax.__main__ import main
 from fsjax.errors import ConfigError
 
 

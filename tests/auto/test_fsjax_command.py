@@ -1,6 +1,6 @@
 """The command ``fsjax select``, mistakes included.
 
-Covers ``fsjax.__main__``, ``fsjax.version``.
+Covers ``fsjax.__main__``.
 """
 
 import json
@@ -18,8 +18,8 @@ import pytest
 import scipy.sparse as sp
 
 import fsjax
+from fsjax.__main__ import main
 from fsjax.auto.contest import cross_validation
-from fsjax.cli import main
 
 FLAGS = ("--target=label", "--methods=univariate,l1", "--quiet", "--budget=1h", "--judge=linear")
 

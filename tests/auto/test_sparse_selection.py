@@ -15,6 +15,7 @@ from scipy.stats import rankdata
 from sklearn.datasets import dump_svmlight_file
 
 import fsjax
+from fsjax.__main__ import main
 from fsjax.auto.certainty.false_discovery import decoy_model
 from fsjax.auto.certainty.leaks import alike, leaks
 from fsjax.auto.contest import cross_validation, judge, network_rankings, rankers
@@ -25,10 +26,9 @@ from fsjax.auto.contest.scoring import METRICS, OF_TASK
 from fsjax.auto.reading import column_operations as table_columns
 from fsjax.auto.reading.columns import design_of_array
 from fsjax.auto.reading.sparse_columns import sparse_design
-from fsjax.cli import main
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import AutoSelector
-from fsjax.readers.table_files import load_frame
+from fsjax.tables.readers.table_files import load_frame
 
 QUICK = ("univariate", "l1")
 

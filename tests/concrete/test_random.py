@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from fsjax.kernels.random import gumbel_row, key_words, threefry_2x32
+from fsjax.engine.kernels.random import gumbel_row, key_words, threefry_2x32
 
 
 @settings(max_examples=20, deadline=None)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fsjax.concrete import sampling
-from fsjax.kernels.random import key_words
+from fsjax.engine.kernels.random import key_words
 
 B, K, D = 5, 3, 7
 

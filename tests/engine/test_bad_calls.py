@@ -14,7 +14,7 @@ import fsjax
 from fsjax import estimators
 from fsjax.data import Dataset, Split, as_dataset, make_split
 from fsjax.errors import DataError, FsjaxError
-from fsjax.readers.target_columns import encode_target
+from fsjax.tables.readers.target_columns import encode_target
 
 X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(int)

@@ -22,15 +22,14 @@ from sklearn.base import clone
 
 import fsjax
 from fsjax import methods
+from fsjax.arguments.user_functions import Missing
 from fsjax.engine.rows import as_batch
 from fsjax.errors import ConfigError
-from fsjax.method import Method, Spec, TrainState
+from fsjax.method import Method, Spec, TrainState, for_run
 from fsjax.methods import METHODS
-from fsjax.optimizers import for_run
 from fsjax.registry import MethodStructure
 from fsjax.storage.npz import read
 from fsjax.tables.scaling import apply
-from fsjax.user_functions import Missing
 
 RATE = optax.linear_schedule(0.2, 0.01, 12)
 

@@ -1,6 +1,6 @@
 """Settings of JAX that must not change the engine, and forked processes, in which JAX hangs.
 
-Covers ``fsjax.environment.jax_settings``.
+Covers ``fsjax.engine.environment.jax_settings``.
 """
 
 from __future__ import annotations

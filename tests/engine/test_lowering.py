@@ -45,7 +45,7 @@ KNOWN = {
     ("stablehlo.scatter", "fsjax/sparsity/grow.py"): "what each of the D neurons gets, as ordered",
     (
         "stablehlo.sort",
-        "fsjax/distinct_columns.py",
+        "fsjax/engine/kernels/distinct_columns.py",
     ): "random selection finds its K columns in each step",
     ("stablehlo.sort", "fsjax/methods/dufs.py"): "the median distance of B rows, differentiated",
     ("stablehlo.scatter", "fsjax/methods/dufs.py"): "the gradient of that median",

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 import fsjax
 from fsjax.data import Split, constant_columns, fit_scaler
 from fsjax.errors import DataError, NonFiniteLossError
-from fsjax.readers.formats import compact
+from fsjax.tables.readers.formats import compact
 from fsjax.tables.scaling import apply
 
 NETWORK = fsjax.methods.neural_network(hidden=(4,))

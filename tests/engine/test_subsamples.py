@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import fsjax
+from fsjax.engine.stability import complementary_pairs, stability_metrics
 from fsjax.engine.subsamples import fit_subsamples
 from fsjax.errors import ConfigError, DataError
-from fsjax.metrics.stability import complementary_pairs, stability_metrics
 
 FISHER = fsjax.methods.fisher_score(2, hidden=(4,))
 IP_CAE = fsjax.methods.ip_cae(2, hidden=(4,))

@@ -18,9 +18,9 @@ from fsjax import estimators
 from fsjax.errors import DataError
 from fsjax.estimators import STG, BinMask, LassoNet, NeuralNetwork
 from fsjax.estimators.factory import ESTIMATORS
-from fsjax.metrics.survival import concordance_index
 from fsjax.registry import about_of
 from fsjax.tasks import SUPERVISED
+from fsjax.tasks.concordance import concordance_index
 from fsjax.testing import table
 
 #: The columns that matter of 50.

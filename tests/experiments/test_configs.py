@@ -12,10 +12,10 @@ from configs import any as any_method
 from configs import ctre_sim, gjsd, ip_cae, quick_selection, wast
 from experiments.launch.experiment import build_method, load_data, make_plan, run_experiment
 from fsjax.data import available
-from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError
 from fsjax.evaluation import check_protocols
 from fsjax.methods import METHODS
+from fsjax.tables.datasets.catalog import ENTRIES
 
 #: Configs that run without ``-m slow``: one of each kind of artifacts.
 RUN = ("binmask", "ctre_seq", "fisher_score", "icap")

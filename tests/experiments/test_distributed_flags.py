@@ -47,7 +47,7 @@ def test_a_lost_process_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise JaxRuntimeError("UNKNOWN: Gloo AllGather failed: Read error: Connection reset")
 
     monkeypatch.setattr("experiments.launch.run.run_experiment", lose)
-    monkeypatch.setattr("fsjax.distributed.start.process_count", lambda: 2)
+    monkeypatch.setattr("fsjax.engine.distributed.start.process_count", lambda: 2)
     monkeypatch.setattr("experiments.launch.cli.end_process", sys.exit)
     done = launch_here("run", f"--workdir={tmp_path / 'run'}", WAST)
     assert done.returncode == 1

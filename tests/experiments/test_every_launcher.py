@@ -28,7 +28,7 @@ from experiments.benchmarks import (
     text,
     topology,
 )
-from fsjax.datasets.catalog import paper_settings
+from fsjax.tables.datasets.catalog import paper_settings
 
 _RUN = "--config=configs/fisher_score.py:digits,quick"
 

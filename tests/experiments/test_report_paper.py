@@ -8,9 +8,9 @@ from configs.rewiring import classifier_config
 from experiments.artifacts import published, published_value
 from experiments.artifacts.published import MAIN_RESULTS, Besides, agrees, published_rows
 from experiments.launch.experiment import build_method
-from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError
 from fsjax.methods import METHODS
+from fsjax.tables.datasets.catalog import ENTRIES
 
 
 def test_the_task_chooses_the_metric():

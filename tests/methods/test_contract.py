@@ -183,7 +183,7 @@ def test_connections_that_are_added_at_constant_columns_are_found() -> None:
 def test_columns_of_another_group_are_found(
     name: str, anew: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    members = fsjax.groups._members
+    members = fsjax.tables.groups._members
 
     def wrong(groups):
         rows, places = members(groups)
@@ -192,7 +192,7 @@ def test_columns_of_another_group_are_found(
     def wrong_gates(values, groups):
         return jnp.roll(values, 1)[..., np.asarray(groups)]
 
-    monkeypatch.setattr("fsjax.groups._members", wrong)
+    monkeypatch.setattr("fsjax.tables.groups._members", wrong)
     monkeypatch.setattr(sys.modules["fsjax.methods.stg"], "expand", wrong_gates)
     with pytest.raises(AssertionError, match=r"sees|does not lower"):
         testing.check_groups(_small(name), "classification", 12)

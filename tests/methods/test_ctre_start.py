@@ -9,8 +9,8 @@ import pytest
 from marks import slow_ids
 
 import fsjax
-from fsjax.sparsity.layers.connections import ConnectedLayer
-from fsjax.sparsity.layers.network import layers_in
+from fsjax.methods.shared.layers.connections import ConnectedLayer
+from fsjax.methods.shared.layers.network import layers_in
 
 SPEC = fsjax.Spec(30, 3, "classification", 50, 10, 5, steps_per_epoch=5)
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsjax.sparsity.free import FreePairs, Taken, best_free, by_rejection
+from fsjax.methods.shared.layers.free import FreePairs, Taken, best_free, by_rejection
+from fsjax.methods.shared.layers.places import LAST, find_keys, keys_of
 from fsjax.sparsity.kth import largest
-from fsjax.sparsity.places import LAST, find_keys, keys_of
 
 SHAPE = (6, 9)
 COUNT = 13

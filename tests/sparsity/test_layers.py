@@ -1,6 +1,6 @@
 """The three forms of a layer are equivalent: the same values, gradients and changes.
 
-Covers ``fsjax.sparsity.layers.base``, ``fsjax.sparsity.layers.masked``.
+Covers ``fsjax.methods.shared.layers.base``, ``fsjax.methods.shared.layers.masked``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from hypothesis import strategies as st
 from marks import slow_ids
 
 from fsjax.method import Spec, create_state
-from fsjax.sparsity import Recipe, drop, grow, random_mask
-from fsjax.sparsity.connections import connected, indexed
-from fsjax.sparsity.layers import (
+from fsjax.methods.shared.layers import (
     ConnectedLayer,
     LayerChange,
     MaskedLayer,
@@ -29,9 +27,11 @@ from fsjax.sparsity.layers import (
     RuleInputs,
     SparseLayer,
 )
-from fsjax.sparsity.layers.connections import GROW_INITS
-from fsjax.sparsity.layers.forms import plan_layers
-from fsjax.sparsity.layers.network import activations, expand_layers, layers_in, replaced
+from fsjax.methods.shared.layers.connections import GROW_INITS
+from fsjax.methods.shared.layers.forms import plan_layers
+from fsjax.methods.shared.layers.network import activations, expand_layers, layers_in, replaced
+from fsjax.sparsity import Recipe, drop, grow, random_mask
+from fsjax.sparsity.connections import connected, indexed
 from fsjax.sparsity.similarity import SIMILARITIES
 
 SHAPE, COUNT = (11, 7), 15

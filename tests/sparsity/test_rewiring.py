@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fsjax.methods.shared.layers.free import positions_of
+from fsjax.methods.shared.layers.rewiring import GROW, draw_connections, rewire_connections
 from fsjax.sparsity import drop, grow, random_mask
 from fsjax.sparsity.connections import connected
-from fsjax.sparsity.free import positions_of
-from fsjax.sparsity.rewiring import GROW, draw_connections, rewire_connections
 from fsjax.sparsity.topology import DropRule, GrowRule, Layer, rewire
 
 SHAPE, COUNT = (13, 17), 40

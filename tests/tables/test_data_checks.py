@@ -1,6 +1,6 @@
 """Checks of users' tables, the class of data sets, generated data, and helpers of errors.
 
-Covers ``fsjax.datasets.generated``.
+Covers ``fsjax.tables.datasets.generated``.
 """
 
 import numpy as np

@@ -124,7 +124,7 @@ def test_paper_scaling(name: str, expected: tuple[str, str]) -> None:
 
 
 def test_every_registered_scaling_and_protocol_exists() -> None:
-    from fsjax.datasets.catalog import ENTRIES
+    from fsjax.tables.datasets.catalog import ENTRIES
 
     for entry in ENTRIES.values():
         kind, rows = entry.paper.scaling

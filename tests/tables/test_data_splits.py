@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsjax import data
-from fsjax.datasets.catalog import ENTRIES
 from fsjax.errors import ConfigError, DataError
+from fsjax.tables.datasets.catalog import ENTRIES
 from fsjax.tables.splits import validation_split
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import fsjax
-from fsjax.readers.target_columns import encode_target
+from fsjax.tables.readers.target_columns import encode_target
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])

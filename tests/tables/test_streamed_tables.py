@@ -1,6 +1,6 @@
 """Streamed tables have the same rows, statistics and messages as tables in memory.
 
-Covers ``fsjax.readers.on_disk``, ``fsjax.tables.streamed``, ``fsjax.tables.streamed_rows``.
+Covers ``fsjax.tables.readers.on_disk``, ``fsjax.tables.streamed``, ``fsjax.tables.streamed_rows``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsjax.data import KINDS, as_dataset, convert, fit_scaler, load
-from fsjax.environment import memory_limits
+from fsjax.engine.environment import memory_limits
 from fsjax.errors import ConfigError, DataError
 from fsjax.tables import base
 from fsjax.tables.streamed import StreamedTable, open_npy

@@ -14,7 +14,7 @@ from fsjax.auto.reading.target import read_target
 from fsjax.data import as_dataset, check_task, load
 from fsjax.errors import DataError
 from fsjax.estimators import FisherScore
-from fsjax.readers.target_columns import encode_target
+from fsjax.tables.readers.target_columns import encode_target
 from fsjax.tasks.classes_or_numbers import kind_of_target
 
 #: 60 different whole numbers in 100 rows.

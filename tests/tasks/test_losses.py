@@ -13,9 +13,9 @@ from scipy.special import gammaln
 from sklearn.metrics import accuracy_score, mean_poisson_deviance, roc_auc_score
 
 from fsjax import tasks
-from fsjax.metrics.by_task import count_metrics, d2_poisson, label_metrics, survival_metrics
-from fsjax.metrics.survival import concordance_index
 from fsjax.tasks import losses
+from fsjax.tasks.concordance import concordance_index
+from fsjax.tasks.output_metrics import count_metrics, d2_poisson, label_metrics, survival_metrics
 
 
 def cox_reference(risk: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:

@@ -16,7 +16,7 @@ import scipy.sparse
 from sklearn.datasets import dump_svmlight_file
 
 from fsjax.data import Dataset, load
-from fsjax.datasets.catalog import ENTRIES
+from fsjax.tables.datasets.catalog import ENTRIES
 
 from .damage import damaged
 from .outcomes import POSSIBLE, RIGHT, WRONG, Outcome, outcome_of

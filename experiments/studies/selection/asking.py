@@ -230,7 +230,7 @@ def _start(question: Question, folder: Path, parallel: int) -> _Running:
     (tables := folder / "tables" / question.name).mkdir(parents=True, exist_ok=True)
     path, table_flags = question.write(tables)
     command = [
-        *(sys.executable, "-m", "fsjax.cli", "select", str(path), *table_flags, *question.flags),
+        *(sys.executable, "-m", "fsjax", "select", str(path), *table_flags, *question.flags),
         *(f"--budget={question.budget:g}s", f"--workdir={workdir}", "--quiet"),
     ]
     settings = {"OMP_NUM_THREADS": "1"} if parallel > 1 else {}

@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 
 from experiments.studies.known_arrays import dense_arrays
 from fsjax.data import Dataset, add_columns, load
-from fsjax.datasets.catalog import paper_settings
+from fsjax.tables.datasets.catalog import paper_settings
 
 #: A table with more rows than this is sampled.
 MAX_ROWS = 1000

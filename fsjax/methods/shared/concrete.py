@@ -26,9 +26,8 @@ from fsjax.arguments import (
     known,
 )
 from fsjax.concrete import Parametrisation, exponential_temperature, gjsd, select, select_discrete
-from fsjax.distinct_columns import unique_percentage
+from fsjax.engine.kernels.distinct_columns import unique_percentage
 from fsjax.errors import ConfigError
-from fsjax.groups import gather
 from fsjax.method import (
     About,
     Batch,
@@ -42,6 +41,7 @@ from fsjax.method import (
     create_state,
 )
 from fsjax.nets import MLP, outputs_of
+from fsjax.tables.groups import gather
 
 #: Logit of columns that may not be selected; finite, so that gradients are.
 RULED_OUT = -1e9

@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 
 from fsjax import tasks
 from fsjax.arguments import Optimizer, Schedule, Widths
-from fsjax.distinct_columns import distinct_top_k
+from fsjax.engine.kernels.distinct_columns import distinct_top_k
 from fsjax.method import (
     About,
     Batch,

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from fsjax.groups import Groups, gather, scatter
 from fsjax.method import PyTree, Spec, TrainState
 from fsjax.sparsity.hier_prox import hier_prox
+from fsjax.tables.groups import Groups, gather, scatter
 
 #: Constants of :func:`automatic_start`, from the authors' code: the smallest strength to try, the
 #: change below which a trial ends, its largest number of proximal steps, and the divisor of the

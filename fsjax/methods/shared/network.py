@@ -29,9 +29,9 @@ from fsjax.arguments import (
     is_used,
 )
 from fsjax.errors import ConfigError
-from fsjax.method import Batch, PyTree, Spec, TrainState, create_state
+from fsjax.method import Batch, PyTree, Spec, TrainState, create_state, for_run
 from fsjax.nets import build_network, outputs_of
-from fsjax.optimizers import cosine_by_epoch, for_run
+from fsjax.sparsity.phases import cosine_by_epoch
 
 #: Name of the first dense layer of the multilayer perceptrons.
 FIRST_LAYER = "FanInDense_0"

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.method import Batch, TrainingRows
-from fsjax.sparsity.layers import LayerScores, MatrixScores, PairScores
-from fsjax.sparsity.layers.network import NamedLayers
+from fsjax.methods.shared.layers import LayerScores, MatrixScores, PairScores
+from fsjax.methods.shared.layers.network import NamedLayers
 from fsjax.sparsity.similarity import SIMILARITIES, Moments, moments
 from fsjax.tables.sparse_rows import SparseRows, chosen_rows, rows_at_once
 

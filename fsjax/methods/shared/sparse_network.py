@@ -1,7 +1,7 @@
 """A sparse network that is rewired once per epoch.
 
 SET, RigL, CTRE, SNIP, QuickSelection and their controls differ only in its arguments. How the
-layers are stored is decided by :mod:`fsjax.sparsity.layers`.
+layers are stored is decided by :mod:`fsjax.methods.shared.layers`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from fsjax.arguments import (
     is_used,
     known,
 )
+from fsjax.engine.kernels.noise import normal
 from fsjax.errors import ConfigError
-from fsjax.kernels.noise import normal
 from fsjax.method import (
     About,
     Batch,
@@ -42,21 +42,13 @@ from fsjax.method import (
     TrainingRows,
     TrainState,
     create_state,
+    for_run,
 )
 from fsjax.methods.shared.attribution import ScoreName, scored_by
-from fsjax.methods.shared.rule_inputs import (
-    equal_similarities,
-    random_batch,
-    similarity_scores,
-    some_rows,
-)
-from fsjax.nets.mlp import ACTIVATIONS
-from fsjax.optimizers import for_run
-from fsjax.sparsity import DropRule, GrowRule, Recipe, snip_masks
-from fsjax.sparsity.layers import LayerScores, RuleInputs
-from fsjax.sparsity.layers.connections import GROW_INITS
-from fsjax.sparsity.layers.forms import check_form, largest_matrix, plan_layers
-from fsjax.sparsity.layers.network import (
+from fsjax.methods.shared.layers import LayerScores, RuleInputs
+from fsjax.methods.shared.layers.connections import GROW_INITS
+from fsjax.methods.shared.layers.forms import check_form, largest_matrix, plan_layers
+from fsjax.methods.shared.layers.network import (
     NamedLayers,
     activations,
     active_layers,
@@ -69,6 +61,14 @@ from fsjax.sparsity.layers.network import (
     rewire_layers,
     without_inactive,
 )
+from fsjax.methods.shared.rule_inputs import (
+    equal_similarities,
+    random_batch,
+    similarity_scores,
+    some_rows,
+)
+from fsjax.nets.mlp import ACTIVATIONS
+from fsjax.sparsity import DropRule, GrowRule, Recipe, snip_masks
 from fsjax.sparsity.topology import cond_with_key, needs_of
 from fsjax.typing import PyTree
 
@@ -130,7 +130,7 @@ class SparseOptions(DenseOptions):
       l2: factor of half the sum of squared weights (not biases) in the loss, at least 0.
       form: how layers are stored: ``dense``, matrices with masks; ``topology``, lists of
         connections and no matrices, for layers with at most a quarter of all connections; ``auto``,
-        the fastest, see :mod:`fsjax.sparsity.layers.forms`. Results contain masks, except for
+        the fastest, see :mod:`fsjax.methods.shared.layers.forms`. Results contain masks, except for
         layers of more than 33 million pairs of neurons. Results are equal up to floating-point
         reassociation, but ``topology`` draws other random numbers for layers of more than
         262,144 pairs of neurons.

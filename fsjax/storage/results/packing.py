@@ -4,7 +4,7 @@ The file has the name and the settings of the method, from which the method is b
 nothing that can be derived from the rest. The state of the optimiser is left out: a loaded result
 predicts, scores and selects, but training resumes only from the checkpoints of :func:`fsjax.fit`.
 For a user's functions, such as schedules, optimisers and losses, the file has the name; in a loaded
-result they are :class:`fsjax.user_functions.Missing`, which cannot be trained.
+result they are :class:`fsjax.arguments.user_functions.Missing`, which cannot be trained.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from fsjax.arguments.user_functions import is_function, text_of
+from fsjax.engine.environment.jax_settings import own_settings
 from fsjax.engine.result import FitResult
 from fsjax.engine.rows import Arrays, Rows
 from fsjax.engine.seeds import finish_seeds, init_seeds
-from fsjax.environment.jax_settings import own_settings
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method, Spec, TrainState
 from fsjax.methods import METHODS
@@ -30,7 +31,6 @@ from fsjax.storage.npz import write
 from fsjax.storage.trees import by_path, from_paths
 from fsjax.tables.splits import Split
 from fsjax.tasks import TABLE
-from fsjax.user_functions import is_function, text_of
 
 #: ``kind`` of the header of a :class:`fsjax.FitResult`.
 RESULT = "result"

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from fsjax import __version__
 from fsjax.arguments import Kind
+from fsjax.arguments.user_functions import Missing
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
 from fsjax.errors import DataError
 from fsjax.method import Method, Spec, TrainState
@@ -22,8 +24,6 @@ from fsjax.storage.trees import from_paths
 from fsjax.tables.scaling import Scaler
 from fsjax.tables.splits import Split
 from fsjax.tasks import BUILDERS, TASKS, get_task
-from fsjax.user_functions import Missing
-from fsjax.version import __version__
 
 
 def load(path: str | Path, max_bytes: int | None = None) -> FitResult:

@@ -28,7 +28,7 @@ from fsjax.auto.certainty.false_discovery import (
 from fsjax.auto.contest.rankers import l1, rank_units
 from fsjax.auto.contest.rankers.parts import Part
 from fsjax.auto.reading.columns import design_of_array
-from fsjax.datasets.nonlinear import ring_xor_sum
+from fsjax.tables.datasets.nonlinear import ring_xor_sum
 
 
 def neighbours(rng: np.random.Generator, rows: int, columns: int, correlation: float) -> np.ndarray:

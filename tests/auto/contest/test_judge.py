@@ -20,7 +20,7 @@ from fsjax.auto.contest.rankers.parts import Part
 from fsjax.auto.contest.scoring import METRICS, choose_metric, metric_named
 from fsjax.errors import ConfigError
 from fsjax.evaluation import CoxRegression, concordance_index
-from fsjax.metrics.by_task import d2_poisson
+from fsjax.tasks.output_metrics import d2_poisson
 
 
 def halves(X: np.ndarray, y: np.ndarray) -> tuple[Part, Part, np.ndarray]:

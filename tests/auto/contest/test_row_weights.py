@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fsjax
+from fsjax.__main__ import main
 from fsjax.auto import pipeline, select_columns
 from fsjax.auto.certainty import permutation_test, unit_tests
 from fsjax.auto.certainty.false_discovery import decoy_model, simple_scores
@@ -39,7 +40,6 @@ from fsjax.auto.contest.scoring import METRICS, check_weighs_rows, metric_named
 from fsjax.auto.contest.stacked_fits import scores_of_tables
 from fsjax.auto.reading.column_operations import means_and_deviations
 from fsjax.auto.reading.columns import design, design_of_array
-from fsjax.cli import main
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import AutoSelector
 

@@ -1,7 +1,7 @@
 """Numbers beside other texts, limits, spellings, sentinel dates and codes in columns of text.
 
 Covers ``fsjax.auto.reading.missing_codes``, ``fsjax.auto.reading.text_columns``,
-``fsjax.readers.spelling``.
+``fsjax.tables.readers.spelling``.
 """
 
 from __future__ import annotations
