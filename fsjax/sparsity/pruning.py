@@ -11,7 +11,7 @@ from jax import Array
 
 from fsjax.sparsity.kth import smallest
 from fsjax.sparsity.structures import Structure, lowest, unstructured
-from fsjax.sparsity.topology import DropRule, Layer, scores_of
+from fsjax.sparsity.topology import Layer, Rule, scores_of
 from fsjax.sparsity.trees import split
 
 #: Whether connections compete within their layer, or with those of all layers.
@@ -20,7 +20,7 @@ Scope = Literal["layer", "global"]
 
 def pruned(
     layers: Mapping[str, Layer],
-    rule: DropRule,
+    rule: Rule,
     counts: Mapping[str, Array | int],
     key: Array,
     structure: Structure | None = None,
@@ -58,7 +58,7 @@ def pruned(
 
 
 def _pruned_together(
-    layers: Mapping[str, Layer], rule: DropRule, counts: Mapping[str, Array | int], key: Array
+    layers: Mapping[str, Layer], rule: Rule, counts: Mapping[str, Array | int], key: Array
 ) -> dict[str, Array]:
     scores = [
         _scores(rule, layer, key, None).astype(jnp.float32).reshape(-1) for layer in layers.values()
@@ -69,5 +69,5 @@ def _pruned_together(
     return split(left, {name: layer.mask for name, layer in layers.items()})
 
 
-def _scores(rule: DropRule, layer: Layer, key: Array, structure: Structure | None) -> Array:
+def _scores(rule: Rule, layer: Layer, key: Array, structure: Structure | None) -> Array:
     return scores_of(rule, layer, 1.0, jax.random.fold_in(key, layer.number), structure)

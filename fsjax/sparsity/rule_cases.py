@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import jax
@@ -11,15 +11,10 @@ import numpy as np
 from jax import Array
 
 from fsjax.sparsity.topology import (
-    DropRule,
-    GrowRule,
     Layer,
+    Rule,
     choose_dropped,
     choose_grown,
-    may_shrink,
-    needs_of,
-    rule_name,
-    shrinks,
 )
 
 RuleKind = Literal["drop", "grow"]
@@ -45,19 +40,19 @@ class Subject:
       state: train state of the layers, or ``None``.
     """
 
-    rule: DropRule | GrowRule
+    rule: Rule
     kind: RuleKind
     shape: tuple[int, ...]
     importance: tuple[int, ...]
     state: Any
 
     def __str__(self) -> str:
-        return f"the {self.kind} rule {rule_name(self.rule)}"
+        return f"the {self.kind} rule {self.rule.name}"
 
     @property
     def fields(self) -> set[str]:
         """Names of the fields of a layer that are passed to the rule."""
-        return {"weight", "mask"} | needs_of(self.rule) - {"state"}
+        return {"weight", "mask"} | self.rule.needs - {"state"}
 
     def answer(self, fields: Fields, second: Array, key: Array) -> tuple[Array, Array]:
         """What the rule returns for a layer, and the connections that the driver then chooses."""
@@ -65,15 +60,9 @@ class Subject:
         layer = Layer(**fields, state=self.state)
         picks = self.rule(layer, second, key)
 
-        def returned(*_: Any) -> Array:
-            return picks
-
-        returned.__name__ = rule_name(self.rule)
-        if self.kind == "drop":
-            return picks, choose_dropped(returned, layer, second, key)
-        if shrinks(self.rule):
-            returned = may_shrink(returned)
-        return picks, choose_grown(returned, layer, second, key)
+        returned = replace(self.rule, function=lambda *_: picks)
+        choose = choose_dropped if self.kind == "drop" else choose_grown
+        return picks, choose(returned, layer, second, key)
 
 
 @dataclass(frozen=True)

@@ -32,11 +32,9 @@ from fsjax.sparsity.topology import (
     DropRule,
     GrowRule,
     Layer,
-    is_active_only,
-    needs_of,
+    Rule,
+    as_rule,
     rewire,
-    rule_name,
-    shrinks,
 )
 
 #: The kind of a rule, by the name of its second parameter.
@@ -105,7 +103,7 @@ def check_rule(
       ...     return sparsity.grow.random(layer, dropped, key)
       >>> sparsity.testing.check_rule(least_felt)
     """
-    subject = _subject(rule, kind, shape, importance, state)
+    subject = _subject(as_rule(rule), kind, shape, importance, state)
     with jax.debug_key_reuse(True):
         _check_types(subject)
         cases = cases_of(subject)
@@ -122,12 +120,12 @@ def check_rule(
         random = not np.array_equal(answers(cases, 2)[1], chosen)
         if equivariant and not random:
             _check_order(subject, cases, answers)
-        if subject.kind == "drop" and is_active_only(rule):
+        if subject.kind == "drop" and subject.rule.active_only:
             _check_vectors(subject, cases, chosen, random)
 
 
 def _subject(
-    rule: DropRule | GrowRule,
+    rule: Rule,
     kind: RuleKind | None,
     shape: Sequence[int],
     importance: Literal["inputs", "outputs"],
@@ -138,16 +136,16 @@ def _subject(
     if len(shape) < 2 or math.prod(shape) < SMALLEST:
         raise ConfigError(f"shape={tuple(shape)}; choose at least two axes and {SMALLEST} entries")
     if kind is None:
-        parameters = list(inspect.signature(rule).parameters)
+        parameters = list(inspect.signature(rule.function).parameters)
         second = parameters[1] if len(parameters) > 1 else ""
         if second not in KIND_OF:
             raise ConfigError(
-                f"{rule_name(rule)}({', '.join(parameters)}) could be a drop or a grow rule; call "
+                f"{rule.name}({', '.join(parameters)}) could be a drop or a grow rule; call "
                 "its second parameter fraction or dropped, or pass kind='drop' or kind='grow'"
             )
         kind = KIND_OF[second]
-    if "state" in needs_of(rule) and state is None:
-        raise ConfigError(f"{rule_name(rule)} needs the state; pass state=")
+    if "state" in rule.needs and state is None:
+        raise ConfigError(f"{rule.name} needs the state; pass state=")
     widths = [1] * len(shape)
     axis = -2 if importance == "inputs" else -1
     widths[axis] = shape[axis]
@@ -228,7 +226,7 @@ def _check_choice(subject: Subject, cases: Cases, picks: np.ndarray) -> None:
         return
     _require(not outside, f"{subject} marks {outside} connections that are already active")
     marked, wanted = picks.sum(axes), cases.second.sum(axes)
-    correct = marked <= wanted if shrinks(subject.rule) else marked == wanted
+    correct = marked <= wanted if subject.rule.may_shrink else marked == wanted
     if not correct.all():
         worst = int(np.argmax(np.abs(marked - wanted)))
         raise AssertionError(
@@ -297,7 +295,7 @@ def _check_counts(subject: Subject, cases: Cases) -> None:
     with _as_assertions(subject):
         counts = np.asarray(jax.jit(jax.vmap(count))(cases.fields, cases.fractions, cases.keys(3)))
     before = cases.fields["mask"].reshape(len(counts), -1).sum(axis=1)
-    may_fall = subject.kind == "grow" and shrinks(subject.rule)
+    may_fall = subject.kind == "grow" and subject.rule.may_shrink
     kept = counts <= before[:, None] if may_fall else counts == before[:, None]
     _require(kept.all(), f"{subject} changes the number of connections")
 

@@ -24,10 +24,12 @@ Whatever a rule returns, a layer keeps exactly its number of connections:
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import inspect
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -105,9 +107,6 @@ DropRule = Callable[[Layer, Array, Array], Array]
 #: choice of as many as were dropped. ``dropped`` is bool; these connections may come back at once.
 GrowRule = Callable[[Layer, Array, Array], Array]
 
-#: A rule, for decorators that give back what they take.
-Rule = TypeVar("Rule", bound=Callable[..., Array])
-
 #: What :func:`needs` may name.
 OPTIONAL = (
     "gradient",
@@ -119,14 +118,66 @@ OPTIONAL = (
     "state",
 )
 
-
-def marked(rule: Rule, name: str, value: object) -> Rule:
-    """Gives a rule an attribute and returns it."""
-    setattr(rule, name, value)
-    return rule
+#: What a rule takes over from its function, for documentation tools and for pickle.
+_OF_FUNCTION = ("__module__", "__name__", "__qualname__", "__doc__")
 
 
-def needs(*fields: str) -> Callable[[Rule], Rule]:
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """A drop or grow rule as a value: a function, and what the library has to know about it.
+
+    A rule is called like its function. :func:`as_rule` makes one of a plain function.
+
+    Attributes:
+      function: ``(layer, fraction, key)`` or ``(layer, dropped, key)`` to scores or a choice.
+      name: what messages call the rule.
+      needs: the optional fields of :class:`Layer` that it reads.
+      active_only: whether a drop rule looks at active connections alone, see :func:`active_only`.
+      may_shrink: whether the choice of a grow rule may be too small, see :func:`may_shrink`.
+      between: the rules that :func:`fsjax.sparsity.grow.switched` switches between.
+    """
+
+    function: Callable[[Layer, Any, Array], Array]
+    name: str
+    needs: frozenset[str] = frozenset()
+    active_only: bool = False
+    may_shrink: bool = False
+    between: tuple[Rule, Rule] | None = None
+
+    def __post_init__(self) -> None:
+        function = inspect.unwrap(self.function)
+        if inspect.isfunction(function):
+            # As functools.update_wrapper, which cannot set attributes of a frozen instance.
+            vars(self).update({name: getattr(function, name) for name in _OF_FUNCTION})
+            vars(self).update(__wrapped__=function)
+
+    def __call__(self, layer: Layer, fraction_or_dropped: Array | float, key: Array, /) -> Array:
+        """Calls the function."""
+        return self.function(layer, fraction_or_dropped, key)
+
+    def __reduce__(self) -> str:
+        """A decorated function is pickled by its name, like any function."""
+        return vars(self).get("__qualname__", self.name)
+
+
+def as_rule(function: DropRule | GrowRule | Rule) -> Rule:
+    """The rule that a function is: rules are returned as they are, plain functions need nothing.
+
+    Whatever takes a rule from users calls this, so that all other code handles a :class:`Rule`. It
+    is also the decorator of rules that need nothing.
+    """
+    if isinstance(function, Rule):
+        return function
+    if isinstance(function, functools.partial):
+        rule = as_rule(function.func)
+        partial = functools.partial(rule.function, *function.args, **function.keywords)
+        return dataclasses.replace(rule, function=partial)
+    named = inspect.unwrap(function)
+    is_function = inspect.isroutine(named)
+    return Rule(function, named.__name__ if is_function else type(function).__name__)
+
+
+def needs(*fields: str) -> Callable[[DropRule | GrowRule], Rule]:
     """Decorates a rule with the optional fields of :class:`Layer` that it needs.
 
     Raises:
@@ -135,56 +186,50 @@ def needs(*fields: str) -> Callable[[Rule], Rule]:
     for field in fields:
         check_choice("needs", field, OPTIONAL)
 
-    def mark(rule: Rule) -> Rule:
-        return marked(rule, "needs", fields)
+    def decorate(rule: DropRule | GrowRule) -> Rule:
+        return dataclasses.replace(as_rule(rule), needs=frozenset(fields))
 
-    return mark
-
-
-def needs_of(*rules: Callable | None) -> set[str]:
-    """The optional fields that any of the rules needs."""
-    return {field for rule in rules for field in _mark_of(rule, "needs", ())}
+    return decorate
 
 
-def may_shrink(rule: Rule) -> Rule:
+def may_shrink(rule: GrowRule) -> Rule:
     """Decorates a grow rule whose choice may be smaller than the number that was dropped.
 
     The layer then has fewer connections from there on (NeuroFS). Without this decorator a choice
     that is too small is filled up.
     """
-    return marked(rule, "may_shrink", True)
+    return dataclasses.replace(as_rule(rule), may_shrink=True)
 
 
-def shrinks(rule: GrowRule | None) -> bool:
-    """Whether a layer may lose connections to a grow rule; without any rule it does."""
-    return rule is None or _mark_of(rule, "may_shrink", False)
-
-
-def active_only(rule: Rule) -> Rule:
+def active_only(rule: DropRule) -> Rule:
     """Decorates a drop rule that looks at active connections alone, whatever their arrangement.
 
     Such a rule also works on a vector of the values of all connections, so it can rewire layers
     that store no matrix. A rule that sums the weights of each neuron needs the matrix.
     """
-    return marked(rule, "active_only", True)
+    return dataclasses.replace(as_rule(rule), active_only=True)
 
 
-def is_active_only(rule: DropRule | None) -> bool:
-    """Whether a drop rule was decorated by :func:`active_only`; no rule looks at nothing."""
-    return rule is None or _mark_of(rule, "active_only", False)
+class Rules(NamedTuple):
+    """The drop and the grow rule of a change; ``None`` as in :func:`rewire`."""
+
+    drop: Rule | None
+    grow: Rule | None
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The optional fields of :class:`Layer` that either of them needs."""
+        return frozenset[str]().union(*(rule.needs for rule in self if rule is not None))
+
+    @property
+    def keep_counts(self) -> bool:
+        """Whether a change leaves the number of connections of a layer as it is."""
+        return self.drop is None or (self.grow is not None and not self.grow.may_shrink)
 
 
-def rule_name(rule: Callable) -> str:
-    """What messages call a rule."""
-    return getattr(_function_of(rule), "__name__", type(rule).__name__)
-
-
-def _function_of(rule: Callable) -> Callable:
-    return rule.func if isinstance(rule, functools.partial) else rule
-
-
-def _mark_of(rule: Callable | None, name: str, default: Any) -> Any:
-    return default if rule is None else getattr(_function_of(rule), name, default)
+def as_rules(drop: DropRule | None, grow: GrowRule | None) -> Rules:
+    """The rules that two functions are."""
+    return Rules(*(rule if rule is None else as_rule(rule) for rule in (drop, grow)))
 
 
 def choose_dropped(rule: DropRule, layer: Layer, fraction: Array | float, key: Array) -> Array:
@@ -199,9 +244,7 @@ def choose_dropped(rule: DropRule, layer: Layer, fraction: Array | float, key: A
     Raises:
       ConfigError: if the rule returns another shape or type than it may.
     """
-    # Rules treat a number and a traced scalar alike.
-    answer = rule(layer, cast(Array, fraction), key)
-    picks = _checked(answer, f"the drop rule {rule_name(rule)}", layer)
+    picks = _answer("drop", as_rule(rule), layer, fraction, key)
     if picks.dtype == bool:
         return picks & layer.mask
     return smallest(picks, number_to_drop(layer.mask, fraction), layer.mask)
@@ -221,16 +264,20 @@ def choose_grown(rule: GrowRule, layer: Layer, dropped: Array, key: Array) -> Ar
     Raises:
       ConfigError: if the rule returns another shape or type than it may.
     """
-    picks = _checked(rule(layer, dropped, key), f"the grow rule {rule_name(rule)}", layer)
+    grow = as_rule(rule)
+    picks = _answer("grow", grow, layer, dropped, key)
     free, wanted = ~layer.mask | dropped, count_true(dropped)
     if picks.dtype == bool:
-        return preferred(picks, wanted, free & picks if shrinks(rule) else free)
+        return preferred(picks, wanted, free & picks if grow.may_shrink else free)
     return largest(picks, wanted, free)
 
 
-def _checked(picks: Any, subject: str, layer: Layer) -> Array:
-    """What a rule returned as an array, of a shape and type that a rule may return."""
-    shape = layer.weight.shape
+def _answer(
+    kind: str, rule: Rule, layer: Layer, fraction_or_dropped: Array | float, key: Array
+) -> Array:
+    """What a rule returns, as an array of a shape and type that a rule may return."""
+    picks: Any = rule(layer, fraction_or_dropped, key)
+    subject, shape = f"the {kind} rule {rule.name}", layer.weight.shape
     allowed = (
         f"floating point or uint32 (scores) or bool (a choice) in the shape {shape} of layer.weight"
     )
@@ -283,23 +330,25 @@ def rewire(
       ConfigError: if a rule returns neither scores nor a choice in the shape of the weights, or a
         choice where a structure needs scores.
     """
-    if drop is None:
+    rules = as_rules(drop, grow)
+    if rules.drop is None:
         return Rewired(layer.mask, jnp.zeros_like(layer.mask))
     key_drop, key_grow = jax.random.split(key)
     if structure is not None:
-        mask = _rewired_units(layer, drop, grow, fraction, (key_drop, key_grow), structure)
+        keys = (key_drop, key_grow)
+        mask = _rewired_units(layer, rules.drop, rules.grow, fraction, keys, structure)
         return Rewired(mask, mask & ~layer.mask)
-    dropped = choose_dropped(drop, layer, fraction, key_drop)
+    dropped = choose_dropped(rules.drop, layer, fraction, key_drop)
     mask = layer.mask & ~dropped
-    if grow is not None:
-        mask |= choose_grown(grow, layer, dropped, key_grow)
+    if rules.grow is not None:
+        mask |= choose_grown(rules.grow, layer, dropped, key_grow)
     return Rewired(mask, mask & ~layer.mask)
 
 
 def _rewired_units(
     layer: Layer,
-    drop: DropRule,
-    grow: GrowRule | None,
+    drop: Rule,
+    grow: Rule | None,
     fraction: Array | float,
     keys: tuple[Array, Array],
     structure: Structure,
@@ -314,7 +363,7 @@ def _rewired_units(
     if grow is None:
         return layout.mask(kept, layer.mask.shape)
     lost = layout.mask(dropped, layer.mask.shape)
-    answer = _checked(grow(layer, lost, keys[1]), f"the grow rule {rule_name(grow)}", layer)
+    answer = _answer("grow", grow, layer, lost, keys[1])
     _check_scores(answer, "grow", grow, structure)
     of_group = jnp.sum(dropped, axis=1, dtype=jnp.int32)
     grown = highest(layout.scores(answer), of_group, ~kept)
@@ -322,25 +371,23 @@ def _rewired_units(
 
 
 def scores_of(
-    rule: DropRule, layer: Layer, fraction: Array | float, key: Array, structure: Structure | None
+    rule: Rule, layer: Layer, fraction: Array | float, key: Array, structure: Structure | None
 ) -> Array:
     """The scores of a drop rule, in the shape of the weights.
 
     Raises:
       ConfigError: if it returns a choice.
     """
-    answer = _checked(
-        rule(layer, cast(Array, fraction), key), f"the drop rule {rule_name(rule)}", layer
-    )
+    answer = _answer("drop", rule, layer, fraction, key)
     _check_scores(answer, "drop", rule, structure)
     return answer
 
 
-def _check_scores(answer: Array, kind: str, rule: Callable, structure: Structure | None) -> None:
+def _check_scores(answer: Array, kind: str, rule: Rule, structure: Structure | None) -> None:
     if answer.dtype == bool:
         subject = "pruning" if structure is None else f"the structure {structure}"
         raise ConfigError(
-            f"the {kind} rule {rule_name(rule)} chooses connections, and {subject} needs scores; "
+            f"the {kind} rule {rule.name} chooses connections, and {subject} needs scores; "
             f"take another rule, such as {kind}.{'magnitude' if kind == 'drop' else 'random'}"
         )
 

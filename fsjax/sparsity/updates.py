@@ -22,7 +22,7 @@ from fsjax.sparsity import grow
 from fsjax.sparsity.in_place import change_if, replace_if
 from fsjax.sparsity.masks import Where, apply_masks, named_leaves, pack, unpack
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.topology import Changed, Layer, keep_moments, layers_of, needs_of, rule_name
+from fsjax.sparsity.topology import Changed, Layer, keep_moments, layers_of
 from fsjax.sparsity.trees import identity, is_output_first, outputs_first, outputs_last
 from fsjax.typing import PyTree
 
@@ -247,10 +247,10 @@ def _sharded_like(mask: Array, leaf: Array) -> Array:
 
 def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
     shape = layer.weight.shape
-    for rule in filter(None, (recipe.drop, recipe.grow)):
-        for what in needs_of(rule):
+    for rule in filter(None, recipe.rules):
+        for what in sorted(rule.needs):
             if getattr(layer, what) is None:
-                subject = f"the rule {rule_name(rule)} needs {what} of {name}"
+                subject = f"the rule {rule.name} needs {what} of {name}"
                 if what == "state":
                     raise ConfigError(f"{subject}: only methods have a train state")
                 if what == "search":
@@ -261,7 +261,7 @@ def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
                 )
         if rule in (grow.important_inputs, grow.important_outputs) and len(shape) != 2:
             raise ConfigError(
-                f"the rule {rule_name(rule)} is for matrices, and {name} has shape {shape}; leave "
+                f"the rule {rule.name} is for matrices, and {name} has shape {shape}; leave "
                 "it out with the path filter `where`"
             )
     if layer.similarity is not None and layer.similarity.shape != shape:
