@@ -17,6 +17,7 @@ from fsjax.arguments import Count, Fraction, Positive, Share, check
 from fsjax.errors import ConfigError
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity.masks import (
+    Scope,
     Where,
     apply_masks,
     by_pattern,
@@ -28,10 +29,18 @@ from fsjax.sparsity.masks import (
     named_leaves,
     uniform_counts,
 )
-from fsjax.sparsity.pruning import Scope, pruned
 from fsjax.sparsity.schedules import Periodic, Polynomial, ShareAt, Timed, TopologySchedule
 from fsjax.sparsity.structures import Structure, unstructured
-from fsjax.sparsity.topology import Changed, DropRule, GrowRule, Layer, Rules, as_rules, rewire
+from fsjax.sparsity.topology import (
+    Changed,
+    DropRule,
+    GrowRule,
+    Layer,
+    Rules,
+    as_rules,
+    pruned,
+    rewire,
+)
 from fsjax.sparsity.trees import path_name, with_leaves
 from fsjax.typing import PyTree
 

@@ -27,21 +27,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 
 from fsjax.errors import ConfigError, check_choice
 from fsjax.sparsity.kth import count_true, largest, preferred, smallest
-from fsjax.sparsity.masks import Where, is_kernel, named_leaves
-from fsjax.sparsity.structures import Structure, highest
-from fsjax.sparsity.trees import leaves_by_name
+from fsjax.sparsity.masks import Scope
+from fsjax.sparsity.structures import Structure, highest, lowest, unstructured
+from fsjax.sparsity.trees import split
 from fsjax.typing import PyTree
 
 
@@ -392,6 +390,61 @@ def _check_scores(answer: Array, kind: str, rule: Rule, structure: Structure | N
         )
 
 
+def pruned(
+    layers: Mapping[str, Layer],
+    rule: Rule,
+    counts: Mapping[str, Array | int],
+    key: Array,
+    structure: Structure | None = None,
+    scope: Scope = "layer",
+) -> dict[str, Array]:
+    """Returns masks of the connections with the highest scores.
+
+    Args:
+      layers: by path; inactive connections stay inactive.
+      rule: drop rule that returns scores.
+      counts: how many units of each group of a layer are left, at most as many as are active; may
+        be traced. With ``scope="global"`` only their sum matters.
+      key: PRNG key; each layer folds in its number.
+      structure: which connections go together; ``None`` is each by itself.
+      scope: ``"layer"``, or ``"global"`` (without a structure), where layers may lose more or
+        fewer than ``counts`` says.
+
+    Returns:
+      Bool masks by path. Ties go by position, the lowest first.
+
+    Raises:
+      ConfigError: if the rule returns a choice in place of scores.
+    """
+    if scope == "global":
+        return _pruned_together(layers, rule, counts, key)
+    masks = {}
+    for name, layer in layers.items():
+        layout = (structure or unstructured()).layout(layer.weight.shape)
+        scores = layout.scores(_scores(rule, layer, key, structure))
+        active = layout.active(layer.mask)
+        surplus = jnp.sum(active, axis=1, dtype=jnp.int32) - counts[name]
+        left = active & ~lowest(scores, jnp.maximum(surplus, 0), active)
+        masks[name] = layout.mask(left, layer.mask.shape)
+    return masks
+
+
+def _pruned_together(
+    layers: Mapping[str, Layer], rule: Rule, counts: Mapping[str, Array | int], key: Array
+) -> dict[str, Array]:
+    scores = [
+        _scores(rule, layer, key, None).astype(jnp.float32).reshape(-1) for layer in layers.values()
+    ]
+    active = jnp.concatenate([layer.mask.reshape(-1) for layer in layers.values()])
+    number = jnp.sum(active, dtype=jnp.int32) - sum(counts[name] for name in layers)
+    left = active & ~smallest(jnp.concatenate(scores), jnp.maximum(number, 0), active)
+    return split(left, {name: layer.mask for name, layer in layers.items()})
+
+
+def _scores(rule: Rule, layer: Layer, key: Array, structure: Structure | None) -> Array:
+    return scores_of(rule, layer, 1.0, jax.random.fold_in(key, layer.number), structure)
+
+
 class Changed(NamedTuple):
     """Outcome of :meth:`fsjax.sparsity.Recipe.change`, trees in the structure of the parameters.
 
@@ -404,63 +457,6 @@ class Changed(NamedTuple):
     params: PyTree
     masks: PyTree
     kept: PyTree
-
-
-def layers_of(
-    params: PyTree,
-    masks: PyTree,
-    where: Where = is_kernel,
-    *,
-    search: Array | None = None,
-    state: Any = None,
-    **fields: PyTree | None,
-) -> dict[str, Layer]:
-    """What the rules see of every masked leaf, by its path, from the input on.
-
-    Args:
-      params, masks: trees of the same structure.
-      where: which leaves are masked.
-      search, state: of every :class:`Layer`.
-      **fields: further fields of :class:`Layer`, each a tree with an array at the path of the
-        masked leaves; other leaves are ignored and may be missing. Or ``None``.
-    """
-    weights, flat = named_leaves(params, where), leaves_by_name(masks)
-    by_field = {field: leaves_by_name(tree) for field, tree in fields.items()}
-    return {
-        name: Layer(
-            weights[name],
-            flat[name],
-            number,
-            search=search,
-            state=state,
-            **{field: of.get(name) for field, of in by_field.items()},
-        )
-        for number, name in enumerate(sorted(weights, key=_natural))
-    }
-
-
-def keep_moments(
-    optimizer: optax.GradientTransformation, state: PyTree, changed: Changed
-) -> PyTree:
-    """The state of an optimiser where connections were kept, its initial value elsewhere."""
-    fresh = optimizer.init(changed.params)
-    # kept in place of every copy of the parameters, and True in place of everything else
-    selected = optax.tree.map_params(
-        optimizer,
-        lambda leaf, keep: leaf if _is_masked_out(leaf) else keep,
-        state,
-        changed.kept,
-        transform_non_params=lambda _: True,
-        is_leaf=_is_masked_out,
-    )
-
-    def choose(keep: Array | bool, old: Array, initial: Array) -> Array:
-        # Factored moments have no entry for each connection.
-        if isinstance(keep, bool) or keep.shape != old.shape:
-            return old
-        return jnp.where(keep, old, initial)
-
-    return jax.tree.map(choose, selected, state, fresh)
 
 
 def cond_with_key(
@@ -481,13 +477,3 @@ def number_to_drop(mask: Array, fraction: Array | float) -> Array:
     active = count_true(mask)
     # A small lift, as 0.3 x 10 is a little below 3 in float32.
     return jnp.floor(fraction * active.astype(jnp.float32) + 1e-3).astype(jnp.int32)
-
-
-def _natural(name: str) -> list[tuple[bool, int | str]]:
-    """Sorts ``layer_2`` before ``layer_10``."""
-    parts = re.split(r"(\d+)", name)
-    return [(part.isdigit(), int(part) if part.isdigit() else part) for part in parts]
-
-
-def _is_masked_out(node: Any) -> bool:
-    return isinstance(node, optax.MaskedNode)

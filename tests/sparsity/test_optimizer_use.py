@@ -25,7 +25,8 @@ from sparsity_trees import (
 from fsjax import sparsity
 from fsjax.errors import ConfigError
 from fsjax.sparsity import drop, grow
-from fsjax.sparsity.topology import choose_dropped, choose_grown, layers_of
+from fsjax.sparsity.topology import choose_dropped, choose_grown
+from fsjax.sparsity.updates import layers_of
 
 
 def test_snip_keeps_the_largest_products_of_every_layer_and_starts_from_them() -> None:
