@@ -15,7 +15,7 @@ from fsjax import __version__
 from fsjax.arguments.user_functions import is_function, is_importable, text_of
 from fsjax.engine.distributed.same import code
 from fsjax.engine.environment.jax_settings import setting
-from fsjax.method import Method, Spec
+from fsjax.method import Loss, Method
 from fsjax.registry import is_as_built
 from fsjax.tasks import TABLE
 
@@ -43,18 +43,18 @@ def described(value: Any) -> Any:
     return text_of(value) if is_function(value) else value
 
 
-def unidentified(method: Method, spec: Spec) -> list[str]:
+def unidentified(method: Method, task_name: str, loss: Loss | None) -> list[str]:
     """The parts of a run, as text, that another process cannot find by a module and a name."""
-    source, task = method.about.source, TABLE[spec.task].source
+    source, task = method.about.source, TABLE[task_name].source
     parts = [
         f"{name}={text_of(value)}"
-        for name, value in (*method.about.settings, ("loss", spec.loss))
+        for name, value in (*method.about.settings, ("loss", loss))
         if is_function(value) and not is_importable(value)
     ]
     if not is_as_built(method) or not is_importable(source.structure.build):
         parts.append(f"the method {method.name}")
     if task is not None and not is_importable(task.build):
-        parts.append(f"the task {spec.task}")
+        parts.append(f"the task {task_name}")
     return parts
 
 
