@@ -20,6 +20,7 @@ from fsjax.engine.epoch_metrics import (
 from fsjax.engine.mesh import split_rows
 from fsjax.engine.rows import Arrays, MemoryRows, as_batch, batch_indices, whole_table
 from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainingRows, TrainState, for_run
+from fsjax.registry import Fixed, MethodStructure
 
 #: The largest number of epochs in one call of the compiled program.
 MAX_EPOCHS_PER_CALL = 64
@@ -219,7 +220,10 @@ def _keep_best(method: Method, state: TrainState, metrics: dict[str, Array]) -> 
 
 
 def train_epochs(
-    method: Method, state: TrainState, arrays: Arrays[MemoryRows], num_epochs: Array
+    structure: MethodStructure | Fixed,
+    arrays: Arrays[MemoryRows],
+    state: TrainState,
+    num_epochs: Array,
 ) -> tuple[TrainState, dict[str, Array]]:
     """Trains one seed for ``num_epochs`` epochs, from 0 to :data:`MAX_EPOCHS_PER_CALL`.
 
@@ -230,7 +234,7 @@ def train_epochs(
       epoch, followed by zeros; fewer than ``num_epochs`` are trained if the seed is done.
     """
     # With jit the epoch is traced only once, for both the shapes and the loop.
-    epoch = jax.jit(functools.partial(train_epoch, method), inline=True)
+    epoch = jax.jit(functools.partial(train_epoch, structure.bind(state.hyper)), inline=True)
     shapes = jax.eval_shape(epoch, state, arrays)[1]
     history = {
         name: jnp.zeros((MAX_EPOCHS_PER_CALL, *shape.shape), shape.dtype)

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from fsjax.engine.programs import run
+from fsjax.engine.programs import program
 from fsjax.errors import ConfigError, check_choice, check_whole
 from fsjax.method import Batch, PyTree
 
@@ -134,7 +134,7 @@ def gathered(tree: PyTree, batch_devices: int = 1) -> PyTree:
         return tree
     leaves, structure = jax.tree.flatten(tree)
     nonempty = [leaf for leaf in leaves if leaf.size]
-    full = iter(run(_everywhere, (batch_devices,), (nonempty,)))
+    full = iter(_everywhere(nonempty, batch_devices=batch_devices))
     merged = [
         # Replicated arrays have all their entries here; empty arrays need no program.
         np.asarray(next(full)) if leaf.size else np.zeros(leaf.shape, leaf.dtype)
@@ -143,7 +143,8 @@ def gathered(tree: PyTree, batch_devices: int = 1) -> PyTree:
     return jax.tree.unflatten(structure, merged)
 
 
-def _everywhere(batch_devices: int, leaves: list[jax.Array]) -> list[jax.Array]:
+@program()
+def _everywhere(leaves: list[jax.Array], *, batch_devices: int) -> list[jax.Array]:
     return replicated(leaves, batch_devices)
 
 

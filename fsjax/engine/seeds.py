@@ -21,6 +21,7 @@ from fsjax.engine import loop
 from fsjax.engine.epoch_metrics import outputs_of_rows
 from fsjax.engine.kernels.distinct_columns import distinct_top_k
 from fsjax.engine.mesh import RUNS, mesh_of, replicated
+from fsjax.engine.programs import program
 from fsjax.engine.rows import AnyArray, Arrays, DeviceRows, MemoryRows, as_batch, has_own_rows
 from fsjax.errors import ConfigError
 from fsjax.method import Method, PyTree, Search, Spec, TrainState
@@ -45,13 +46,15 @@ def _one_after_another(
     return jax.lax.map(lambda row: function(data, *row), of_seeds)
 
 
+@program(compile="fast")
 def init_seeds(
-    structure: MethodStructure | Fixed,
-    spec: Spec,
     seeds: Array,
     hyper: Mapping[str, Array],
     mask: Array,
     arrays: Arrays[DeviceRows],
+    *,
+    structure: MethodStructure | Fixed,
+    spec: Spec,
 ) -> TrainState:
     """Creates the stacked initial states ``(S, ...)``.
 
@@ -72,13 +75,15 @@ def init_seeds(
     return _one_after_another(init, has_own_rows(arrays), arrays, seeds, dict(hyper), mask)
 
 
+@program(donate=(0,))
 def train_seeds(
-    structure: MethodStructure | Fixed,
-    axis: str,
-    batch_devices: int,
     states: TrainState,
     arrays: Arrays[MemoryRows],
     num_epochs: Array,
+    *,
+    structure: MethodStructure | Fixed,
+    axis: str,
+    batch_devices: int,
 ) -> tuple[TrainState, dict[str, Array], Array]:
     """:func:`fsjax.engine.loop.train_epochs` for all seeds; the memory of the states is reused.
 
@@ -87,11 +92,7 @@ def train_seeds(
       ``(S,)`` int32, both replicated so that every process can read them.
     """
 
-    def train(
-        arrays: Arrays[MemoryRows], state: TrainState, epochs: Array
-    ) -> tuple[TrainState, dict[str, Array]]:
-        return loop.train_epochs(structure.bind(state.hyper), state, arrays, epochs)
-
+    train = functools.partial(loop.train_epochs, structure)
     own_rows = has_own_rows(arrays)
     together = jax.vmap(train, in_axes=(0 if own_rows else None, 0, 0))
     in_turn = functools.partial(_one_after_another, train, own_rows)
@@ -143,12 +144,14 @@ class Chosen(NamedTuple):
     outputs: AnyArray | Mapping[str, AnyArray] | None
 
 
+@program(compile="fast")
 def finish_seeds(
-    structure: MethodStructure | Fixed,
     states: TrainState,
     arrays: Arrays[DeviceRows],
     x_test: Array | SparseRows | None,
     threshold: Array | None,
+    *,
+    structure: MethodStructure | Fixed,
 ) -> Chosen:
     """The selections of all seeds and their outputs for the test rows.
 
@@ -188,8 +191,9 @@ def finish_seeds(
     return _one_after_another(finish, has_own_rows(arrays), (arrays, x_test), states, threshold)
 
 
+@program()
 def predict_seed(
-    structure: MethodStructure | Fixed, states: TrainState, row: Array, x: Array
+    states: TrainState, row: Array, x: Array, *, structure: MethodStructure | Fixed
 ) -> Array:
     """Outputs ``(N, C)`` of seed number ``row`` of stacked states for ``(N, D)`` scaled rows."""
     state = jax.tree.map(lambda leaf: leaf[row], states)

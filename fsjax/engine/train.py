@@ -17,7 +17,7 @@ from fsjax.engine import loop, mesh, seeds
 from fsjax.engine.control import Progress
 from fsjax.engine.distributed.exchange import agreed, is_lead
 from fsjax.engine.environment.jax_settings import own_settings
-from fsjax.engine.programs import ONCE, output_structure, program, run, training_work
+from fsjax.engine.programs import output_structure, training_work
 from fsjax.engine.rows import Arrays, has_own_rows
 from fsjax.engine.run import Run
 from fsjax.engine.scores import check_first_scores
@@ -110,8 +110,14 @@ def train(
 def _first_states(plan: Run, rows: np.ndarray, hyper: Mapping[str, np.ndarray]) -> TrainState:
     """Stacked states ``(R, ...)`` before the first step; arguments as for :func:`train`."""
     numbers = np.asarray(plan.seeds, np.uint32)[rows]
-    args = (numbers, hyper, plan.usable[rows], plan.arrays_of(rows))
-    states = run(seeds.init_seeds, (plan.structure, plan.spec), args, work=ONCE)
+    states = seeds.init_seeds(
+        numbers,
+        hyper,
+        plan.usable[rows],
+        plan.arrays_of(rows),
+        structure=plan.structure,
+        spec=plan.spec,
+    )
     return states if plan.start is None else _continued(states, plan.start, rows)
 
 
@@ -141,7 +147,6 @@ class _Training:
         args = (self.states, self.arrays, self._placed(self.is_trained))
         searches = bool(plan.sizes) and plan.method.search is not None
         work = training_work(states.params, states.masks, plan.spec, searches)
-        static = (plan.structure, *self.layout)
         self.streamed: StreamedEpochs | None = None
         self.program: Callable[..., tuple[TrainState, Mapping[str, Any], Any]]
         if plan.dataset.table.on_disk:
@@ -149,7 +154,13 @@ class _Training:
             self.streamed = StreamedEpochs(plan.structure, plan.spec, on_disk, self.states, work)
             self.program, names = self.streamed, self.streamed.names
         else:
-            compiled = program(seeds.train_seeds, static, args, donate=(0,), work=work)
+            compiled = seeds.train_seeds.compiled(
+                *args,
+                work=work,
+                structure=plan.structure,
+                axis=plan.axis,
+                batch_devices=plan.batch_devices,
+            )
             self.program, names = compiled, sorted(output_structure(compiled)[1])
         self.done, self.history = 0, {name: np.zeros((self.real, 0), np.float32) for name in names}
         if checkpoints is not None:

@@ -165,13 +165,14 @@ def state_template(method: Method, spec: Spec, num_seeds: int) -> TrainState:
     y = shape(n, *entry.row(spec.num_outputs), dtype=entry.dtype)
     arrays = Arrays(*[Rows(shape(n, spec.num_columns), y, shape(n))] * 3)
     states = jax.eval_shape(
-        functools.partial(init_seeds, structure, traced),
+        functools.partial(init_seeds.function, structure=structure, spec=traced),
         shape(num_seeds, dtype=np.uint32),
         dict.fromkeys(values, per_seed),
         shape(num_seeds, spec.num_units, dtype=bool),
         arrays,
     )
-    finish, threshold = functools.partial(finish_seeds, structure), method.search and per_seed
+    finish = functools.partial(finish_seeds.function, structure=structure)
+    threshold = method.search and per_seed
     return jax.eval_shape(finish, states, arrays, None, threshold).states.replace(spec=spec)
 
 
