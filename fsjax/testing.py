@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from fsjax.engine.fit import plan
 from fsjax.engine.loop import keeps_snapshot
-from fsjax.engine.planned import Plan
+from fsjax.engine.plan import Plan
 from fsjax.engine.result import FitResult
 from fsjax.engine.rows import HostRows, Rows, as_batch
 from fsjax.method import Batch, Method, TrainState

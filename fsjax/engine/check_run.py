@@ -1,4 +1,4 @@
-"""All checks of a run: a method, data and options become a :class:`~fsjax.engine.planned.Plan`."""
+"""All checks of a run: a method, data and options become a :class:`~fsjax.engine.plan.Plan`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
 from fsjax.engine.method_checks import check_fields, check_functions
 from fsjax.engine.options import DataOptions, RunOptions, TrainOptions
 from fsjax.engine.phases import check_phases
-from fsjax.engine.planned import Plan
+from fsjax.engine.plan import Plan
 from fsjax.engine.prepare import Prepared, check_seeds, prepare
 from fsjax.engine.result import FitResult
 from fsjax.engine.user_function_checks import check_loss

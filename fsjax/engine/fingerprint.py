@@ -1,22 +1,26 @@
-"""Identities of methods and tasks in any process: their builder by module and name, its arguments.
+"""Identities of methods, tasks and runs in any process: builders by module and name, arguments.
 
 Functions are identified in the same way; a run with one that has no such name is never resumed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jaxlib
+import numpy as np
 
 from fsjax import __version__
 from fsjax.arguments.user_functions import is_function, is_importable, text_of
-from fsjax.engine.distributed.same import code
+from fsjax.engine.distributed.exchange import process_count
+from fsjax.engine.distributed.same import check_same, code
 from fsjax.engine.environment.jax_settings import setting
+from fsjax.engine.run import Run, crc32
 from fsjax.method import Loss, Method
 from fsjax.registry import is_as_built
+from fsjax.storage.identity import Identity
 from fsjax.tasks import TABLE
 
 
@@ -77,3 +81,55 @@ def versions(seed_axis: str) -> dict[str, Any]:
         # During development, the code of one version may differ.
         "fsjax": f"{__version__} ({code()['fsjax'][:12]})",
     }
+
+
+def identity_of(run: Run, rows: np.ndarray, hyper: Mapping[str, Sequence[float]] = {}) -> Identity:
+    """The identity of the training of some seeds; only checkpoints with the same one resume it.
+
+    Args:
+      rows: the places of the seeds in ``run.seeds``.
+      hyper: values of traced arguments, one per row, instead of the method's own.
+    """
+    spec = run.spec._asdict()
+    del spec["registered_task"]
+    start = None if run.start is None else crc32(run.start)
+    return Identity(
+        settings={
+            **spec,
+            "loss": described(run.spec.loss),
+            "method": run.method.name,
+            **{f"method.{n}": repr(described(v)) for n, v in run.method.about.settings},
+            "hyper": dict(hyper),
+            "seeds": [run.seeds[row] for row in rows],
+        },
+        data={
+            "dataset": run.dataset.name,
+            "data_crc32": run.data_crc32,
+            "start_crc32": start,
+        },
+        code={
+            "code": fingerprint(run.method),
+            "task_code": fingerprint_of_task(run.spec.task),
+        },
+        versions=versions(run.axis),
+    )
+
+
+def check_processes(
+    run: Run, rows: np.ndarray, hyper: Mapping[str, np.ndarray], idle: np.ndarray
+) -> None:
+    """Raises ConfigError in all processes, unless they are about to train the same run."""
+    if process_count() == 1:
+        return
+    identity = identity_of(run, rows)
+    settings = {
+        **identity.settings,
+        "hyper": {name: values.tolist() for name, values in hyper.items()},
+        "idle": idle.tolist(),
+        "sizes": run.sizes,
+        "layout": (run.axis, run.batch_devices),
+        "checkpoints": (run.checkpoint_dir is not None, run.checkpoint_every),
+        "ends": (run.control.callback is not None, run.control.max_time),
+    }
+    data = identity.data, crc32((run.prepared.x_test, run.prepared.y_test))
+    check_same(code=(code(), identity.code), data=data, configuration=settings)

@@ -222,17 +222,17 @@ def _keep_best(method: Method, state: TrainState, metrics: dict[str, Array]) -> 
 def train_epochs(
     structure: MethodStructure | Fixed,
     arrays: Arrays[MemoryRows],
-    state: TrainState,
-    num_epochs: Array,
+    state_and_epochs: tuple[TrainState, Array],
 ) -> tuple[TrainState, dict[str, Array]]:
-    """Trains one seed for ``num_epochs`` epochs, from 0 to :data:`MAX_EPOCHS_PER_CALL`.
+    """Trains one seed from a state for some epochs, from 0 to :data:`MAX_EPOCHS_PER_CALL`.
 
-    The number is traced, so that calls of different lengths share one program.
+    Their number is traced, so that calls of different lengths share one program.
 
     Returns:
       The new state, and arrays ``(MAX_EPOCHS_PER_CALL,)`` by name with one value per trained
-      epoch, followed by zeros; fewer than ``num_epochs`` are trained if the seed is done.
+      epoch, followed by zeros; fewer epochs are trained if the seed is done.
     """
+    state, num_epochs = state_and_epochs
     # With jit the epoch is traced only once, for both the shapes and the loop.
     epoch = jax.jit(functools.partial(train_epoch, structure.bind(state.hyper)), inline=True)
     shapes = jax.eval_shape(epoch, state, arrays)[1]

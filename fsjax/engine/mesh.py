@@ -7,14 +7,16 @@ axis ``rows`` splits the rows of each batch.
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from fsjax.engine.programs import program
+from fsjax.engine.rows import take_rows
 from fsjax.errors import ConfigError, check_choice, check_whole
-from fsjax.method import Batch, PyTree
+from fsjax.method import Batch, PyTree, TrainState
 
 #: The axes of the mesh.
 RUNS, ROWS = "runs", "rows"
@@ -118,6 +120,41 @@ def place_runs(axis: str, tree: PyTree, batch_devices: int = 1, *, shared: bool 
         return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
 
     return jax.tree.map(placed, tree)
+
+
+class Layout(NamedTuple):
+    """How R runs are laid out over the devices.
+
+    A sharded axis repeats the last run until every device has the same number.
+
+    Attributes:
+      axis, batch_devices: those of the :class:`~fsjax.engine.run.Run`.
+      runs: R.
+    """
+
+    axis: str
+    batch_devices: int
+    runs: int
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The run of each place."""
+        places = padded_runs(self.axis, self.runs, self.batch_devices)
+        return np.minimum(np.arange(places), self.runs - 1)
+
+    def place(self, tree: PyTree, *, shared: bool = False) -> PyTree:
+        """:func:`place_runs` with this layout."""
+        return place_runs(self.axis, tree, self.batch_devices, shared=shared)
+
+    def padded(self, states: TrainState) -> TrainState:
+        """The states of the R runs on the devices, one for each place."""
+        rows = self.rows
+        return self.place(take_rows(states, rows) if len(rows) > self.runs else states)
+
+    def unpadded(self, states: TrainState) -> TrainState:
+        """The states of the R runs without padding, in every process."""
+        states = gathered(states, self.batch_devices)
+        return take_rows(states, np.arange(self.runs)) if len(self.rows) > self.runs else states
 
 
 def replicated(tree: PyTree, batch_devices: int = 1) -> PyTree:

@@ -21,8 +21,15 @@ from jax import Array
 
 from fsjax.engine import epoch_metrics, loop
 from fsjax.engine.programs import program
-from fsjax.engine.rows import Arrays, DeviceRows, Rows, as_batch, batch_indices, whole_table
-from fsjax.engine.seeds import take_rows
+from fsjax.engine.rows import (
+    Arrays,
+    DeviceRows,
+    Rows,
+    as_batch,
+    batch_indices,
+    take_rows,
+    whole_table,
+)
 from fsjax.method import Batch, Method, PyTree, Spec, TrainState
 from fsjax.registry import Fixed, MethodStructure
 from fsjax.tables.streamed_rows import StreamedRows
