@@ -27,7 +27,7 @@ from fsjax.engine.result import FitResult
 from fsjax.engine.user_function_checks import check_loss
 from fsjax.errors import ConfigError, DataError, check_choice, check_num_features, check_whole
 from fsjax.method import BEST_BY, Loss, Method, Spec, TrainState
-from fsjax.registry import Fixed, MethodStructure, structure_of
+from fsjax.registry import MethodStructure, structure_of
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.groups import checked_groups
 from fsjax.tables.scaled import filled_length
@@ -206,7 +206,7 @@ def _with_likeness(name: str) -> str:
 
 
 def _start(
-    result: FitResult | None, structure: MethodStructure | Fixed, spec: Spec, seeds: Sequence[int]
+    result: FitResult | None, structure: MethodStructure, spec: Spec, seeds: Sequence[int]
 ) -> TrainState | None:
     """The states of an earlier result to start from; ConfigError if they do not fit this run."""
     if result is None:

@@ -19,7 +19,7 @@ from fsjax.engine.distributed.same import check_same, code
 from fsjax.engine.environment.jax_settings import setting
 from fsjax.engine.run import Run, crc32
 from fsjax.method import Loss, Method
-from fsjax.registry import is_as_built
+from fsjax.registry import registration_of
 from fsjax.storage.identity import Identity
 from fsjax.tasks import TABLE
 
@@ -27,9 +27,10 @@ from fsjax.tasks import TABLE
 def fingerprint(method: Method) -> str:
     """Text that is equal in any process for methods of the same builder and arguments."""
     settings = tuple((name, described(value)) for name, value in method.about.settings)
-    if not is_as_built(method):
+    registration = registration_of(method)
+    if registration is None:
         return f"{method.name} {settings!r}"
-    return _call(method.about.source.structure.build, settings)
+    return _call(registration.build, settings)
 
 
 def fingerprint_of_task(task: str) -> str:
@@ -49,13 +50,13 @@ def described(value: Any) -> Any:
 
 def unidentified(method: Method, task_name: str, loss: Loss | None) -> list[str]:
     """The parts of a run, as text, that another process cannot find by a module and a name."""
-    source, task = method.about.source, TABLE[task_name].source
+    registration, task = registration_of(method), TABLE[task_name].source
     parts = [
         f"{name}={text_of(value)}"
         for name, value in (*method.about.settings, ("loss", loss))
         if is_function(value) and not is_importable(value)
     ]
-    if not is_as_built(method) or not is_importable(source.structure.build):
+    if registration is None or not is_importable(registration.build):
         parts.append(f"the method {method.name}")
     if task is not None and not is_importable(task.build):
         parts.append(f"the task {task_name}")
@@ -104,7 +105,7 @@ def identity_of(run: Run, rows: np.ndarray, hyper: Mapping[str, Sequence[float]]
         },
         data={
             "dataset": run.dataset.name,
-            "data_crc32": run.data_crc32,
+            "data_crc32": run._data_crc32,
             "start_crc32": start,
         },
         code={

@@ -129,7 +129,7 @@ class Program(Generic[R]):
         functools.update_wrapper(self, function)
         self.function, self.compile, self.donate = function, compile, donate
 
-    @own_settings
+    @own_settings()
     def __call__(self, *arrays: Any, **static: Any) -> R:
         """Runs the program for these arrays, which is compiled unless it is in the cache."""
         return self.compiled(*arrays, **static)(*arrays)

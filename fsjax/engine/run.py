@@ -15,7 +15,7 @@ from fsjax.engine.control import Control
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.rows import Arrays, HostRows, has_own_rows, take_rows
 from fsjax.method import Method, PyTree, Spec, TrainState
-from fsjax.registry import Fixed, MethodStructure
+from fsjax.registry import MethodStructure
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.groups import any_column
 from fsjax.tables.scaled import content_of
@@ -39,7 +39,7 @@ class Run:
     """
 
     method: Method
-    structure: MethodStructure | Fixed
+    structure: MethodStructure
     hyper: Mapping[str, float]
     dataset: Dataset
     prepared: Prepared
@@ -87,7 +87,7 @@ class Run:
         return take_rows(arrays, rows) if has_own_rows(arrays) else arrays
 
     @functools.cached_property
-    def data_crc32(self) -> int:
+    def _data_crc32(self) -> int:
         """The checksum of the training and validation rows."""
         # Computed once, because a search needs the identity in each of its rounds.
         rows = self.prepared.arrays.train.x

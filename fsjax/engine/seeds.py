@@ -24,7 +24,7 @@ from fsjax.engine.programs import program
 from fsjax.engine.rows import AnyArray, Arrays, DeviceRows, MemoryRows, as_batch, has_own_rows
 from fsjax.errors import ConfigError
 from fsjax.method import Method, PyTree, Search, Spec, TrainState
-from fsjax.registry import Fixed, MethodStructure
+from fsjax.registry import MethodStructure
 from fsjax.tables.sparse_rows import SparseRows
 
 
@@ -45,7 +45,7 @@ def init_seeds(
     mask: Array,
     arrays: Arrays[DeviceRows],
     *,
-    structure: MethodStructure | Fixed,
+    structure: MethodStructure,
     spec: Spec,
 ) -> TrainState:
     """Creates the stacked initial states ``(S, ...)``.
@@ -72,7 +72,7 @@ def train_seeds(
     arrays: Arrays[MemoryRows],
     num_epochs: Array,
     *,
-    structure: MethodStructure | Fixed,
+    structure: MethodStructure,
     axis: str,
     batch_devices: int,
 ) -> tuple[TrainState, dict[str, Array], Array]:
@@ -142,7 +142,7 @@ def finish_seeds(
     x_test: Array | SparseRows | None,
     threshold: Array | None,
     *,
-    structure: MethodStructure | Fixed,
+    structure: MethodStructure,
 ) -> Chosen:
     """The selections of all seeds and their outputs for the test rows.
 
@@ -182,9 +182,7 @@ def finish_seeds(
 
 
 @program()
-def predict_seed(
-    states: TrainState, row: Array, x: Array, *, structure: MethodStructure | Fixed
-) -> Array:
+def predict_seed(states: TrainState, row: Array, x: Array, *, structure: MethodStructure) -> Array:
     """Outputs ``(N, C)`` of seed number ``row`` of stacked states for ``(N, D)`` scaled rows."""
     state = jax.tree.map(lambda leaf: leaf[row], states)
     return structure.bind(state.hyper).predictor(state, x)

@@ -31,7 +31,7 @@ from fsjax.engine.rows import (
     whole_table,
 )
 from fsjax.method import Batch, Method, PyTree, Spec, TrainState
-from fsjax.registry import Fixed, MethodStructure
+from fsjax.registry import MethodStructure
 from fsjax.tables.streamed_rows import StreamedRows
 
 #: The largest number of table entries in one transfer to the device, unless a batch has more.
@@ -64,7 +64,7 @@ class StreamedEpochs:
 
     def __init__(
         self,
-        structure: MethodStructure | Fixed,
+        structure: MethodStructure,
         spec: Spec,
         arrays: Arrays[StreamedPart],
         states: TrainState,
@@ -178,7 +178,7 @@ class StreamedEpochs:
 
 
 def predict_streamed(
-    structure: MethodStructure | Fixed, states: TrainState, x: StreamedRows
+    structure: MethodStructure, states: TrainState, x: StreamedRows
 ) -> np.ndarray | dict[str, np.ndarray]:
     """Outputs ``(S, N, C)`` for rows that are streamed.
 
@@ -209,7 +209,7 @@ def _with_method(
     state: TrainState,
     *args: Any,
     part: Callable[..., Any],
-    structure: MethodStructure | Fixed,
+    structure: MethodStructure,
 ) -> Any:
     """Runs a part of an epoch with the method of a seed."""
     return part(structure.bind(state.hyper), state, *args)
@@ -221,7 +221,7 @@ _replacing = program(donate=(0,))(_with_method)
 
 
 def _recorded(
-    structure: MethodStructure | Fixed, arrays: Arrays[StreamedPart], states: TrainState
+    structure: MethodStructure, arrays: Arrays[StreamedPart], states: TrainState
 ) -> dict[str, Any]:
     """The shapes of the values that an epoch records, without reading any rows."""
 
@@ -259,4 +259,5 @@ def _train_chunk(
         return together.take(number * spec.batch_size + jnp.arange(spec.batch_size))
 
     numbers = jnp.arange(count)
-    return loop.train_steps(method, state, key, first + numbers, batch_of, numbers)
+    step = loop.numbered_step(method, key, batch_of)
+    return jax.lax.scan(step, state, (first + numbers, numbers))

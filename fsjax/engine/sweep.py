@@ -22,7 +22,7 @@ from fsjax.engine.result import FitResult
 from fsjax.engine.rows import take_rows
 from fsjax.errors import ConfigError, nearest
 from fsjax.method import Method
-from fsjax.registry import METHODS, Registration, is_as_built, structure_of
+from fsjax.registry import METHODS, Registration, registration_of, structure_of
 
 #: Options of ``plan`` that a grid cannot vary, because they apply to the whole sweep.
 FIXED = (
@@ -276,12 +276,13 @@ def _rows_of(planned: Plan, rows: np.ndarray) -> Prepared:
 
 
 def _registration(method: Method) -> Registration:
-    if method.name not in METHODS or not is_as_built(method):
+    registration = registration_of(method)
+    if registration is None:
         raise ConfigError(
             f"{method.name or 'this method'} was not made by a registered builder, so its "
             "settings cannot vary; decorate the function that makes it with @fsjax.register(...)"
         )
-    return METHODS[method.name].registration
+    return registration
 
 
 def _validation(result: FitResult) -> np.ndarray:

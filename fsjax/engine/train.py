@@ -52,7 +52,7 @@ class Trained(NamedTuple):
     cost: dict[str, float]
 
 
-@own_settings
+@own_settings()
 def train(
     run: Run,
     rows: np.ndarray,
