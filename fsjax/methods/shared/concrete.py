@@ -96,11 +96,7 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
     """
     o = ConcreteOptions(**options)
     start, end = o.temperature_start, o.temperature_end
-    if known(start, end) and end > start:
-        raise ConfigError(
-            f"temperature_end={end} is above temperature_start={start}; choose a temperature "
-            "that falls, so that each selector ends with one column"
-        )
+    _check_falls(start, end)
 
     def decoder(spec: Spec) -> MLP:
         return MLP(spec.num_outputs, o.hidden, layer_norm=o.layer_norm, dropout=o.dropout)
@@ -165,19 +161,6 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
             "temperature": temperature(state),
         }
 
-    def phases(spec: Spec) -> tuple[Phase, ...]:
-        del spec
-        if o.anneal == "step" or end == start:
-            return ()
-        falls = Phase(
-            name="the temperature falls (anneal='epoch': after each epoch)",
-            epochs=2,
-            without=f"selectors mix columns as at the beginning (temperature_start={start})",
-            instead="anneal='step'",
-            kept=False,
-        )
-        return (falls,)
-
     return Method(
         About(num_features=num_features, takes_groups=True, sparse=True),
         init=init,
@@ -186,8 +169,31 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         predict=predict,
         select=select_columns,
         monitor=monitor,
-        phases=phases,
+        phases=lambda spec: phases(o),
     )
+
+
+def _check_falls(start: Any, end: Any) -> None:
+    if known(start, end) and end > start:
+        raise ConfigError(
+            f"temperature_end={end} is above temperature_start={start}; choose a temperature "
+            "that falls, so that each selector ends with one column"
+        )
+
+
+def phases(options: ConcreteOptions) -> tuple[Phase, ...]:
+    """The fall of the temperature, if it falls between epochs only."""
+    start, end = options.temperature_start, options.temperature_end
+    if options.anneal == "step" or end == start:
+        return ()
+    falls = Phase(
+        name="the temperature falls (anneal='epoch': after each epoch)",
+        epochs=2,
+        without=f"selectors mix columns as at the beginning (temperature_start={start})",
+        instead="anneal='step'",
+        kept=False,
+    )
+    return (falls,)
 
 
 def by_group(choose: Callable[[Array], Array], x: Array, spec: Spec) -> Array:
