@@ -269,10 +269,10 @@ def _best_by(method: Method, best_by: str | None, task: str, dataset: Dataset) -
     if callable(method.keep):
         raise ConfigError(f"{method.name} chooses the best epoch itself; leave best_by out")
     entry = TABLE[task]
-    if best_by == "accuracy" and best_by not in entry.best_by:
+    if best_by == "accuracy" and best_by not in entry.objective.best_by:
         raise ConfigError(f"best_by='accuracy' needs classes, but the task is {task}; use 'loss'")
-    classes = dataset.num_classes if entry.classes else 2
-    if best_by == "auc" and (best_by not in entry.best_by or classes != 2):
+    classes = dataset.num_classes if entry.target.classes else 2
+    if best_by == "auc" and (best_by not in entry.objective.best_by or classes != 2):
         raise ConfigError("best_by='auc' needs two classes; use 'accuracy' or 'loss'")
     return best_by
 
@@ -321,7 +321,7 @@ def spec_of(
     """
     entry, rows = TABLE[task], prepared.num_rows
     batch_size = batch_size_of(options, task, rows)
-    all_at_once = entry.coupled and batch_size in (None, rows)
+    all_at_once = entry.objective.coupled and batch_size in (None, rows)
     num_columns = prepared.arrays.train.x.shape[-1]
     return Spec(
         num_columns=num_columns,
@@ -342,7 +342,7 @@ def spec_of(
 
 def batch_size_of(options: TrainOptions, task: str, rows: int) -> int | None:
     """Rows per step as requested, or the default of the task; ``None`` takes all rows."""
-    size, coupled = options.batch_size, TABLE[task].coupled
+    size, coupled = options.batch_size, TABLE[task].objective.coupled
     if size == "auto":
         size = COUPLED_BATCH if coupled else 64
     if coupled and size is not None:

@@ -79,7 +79,7 @@ def fit_subsamples(
     dataset = to_dataset(data, task)
     if valid_fraction is None:
         valid_fraction = VALID_FRACTION if _validates(method, options.get("best_by")) else 0.0
-    classes = None if dataset.y is None else TABLE[task].strata(dataset.y)
+    classes = None if dataset.y is None else TABLE[task].target.strata(dataset.y)
     splits = _splits(dataset.num_samples, num_pairs, seed, valid_fraction, classes)
     first = len(splits) * seed
     result = fit(

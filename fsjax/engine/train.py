@@ -278,7 +278,7 @@ class _Training:
 
     def newest(self) -> str:
         """The newest validation metric or training loss, averaged over seeds, for the bar."""
-        for key in (f"valid/{TABLE[self.plan.spec.task].main_metric}", "train/loss"):
+        for key in (f"valid/{TABLE[self.plan.spec.task].objective.main_metric}", "train/loss"):
             if key in self.history and self.history[key].shape[1]:
                 values = self.history[key][:, -1]
                 if np.isfinite(values).any():

@@ -1,7 +1,7 @@
 """Test metrics of the tasks, in NumPy; the table of tasks assigns them.
 
-``of_...`` functions take ``outputs (N, C)`` of the network and targets ``y``, and return numbers by
-name.
+``..._metrics`` functions take ``outputs (N, C)`` of the network and targets ``y``, and return
+numbers by name.
 """
 
 from __future__ import annotations
@@ -131,26 +131,26 @@ def estimated_labels(outputs: np.ndarray) -> np.ndarray:
     return (probabilities(outputs).mean(axis=0) >= 0.5).astype(np.int64)
 
 
-def log_of_classes(outputs: np.ndarray) -> np.ndarray:
+def class_log_probabilities(outputs: np.ndarray) -> np.ndarray:
     """Logarithms ``(N, C)`` of the mean probabilities of S seeds, from logits ``(S, N, C)``."""
-    return _log_of_mean(log_softmax(outputs.astype(np.float64), axis=-1))
+    return _log_mean(log_softmax(outputs.astype(np.float64), axis=-1))
 
 
-def log_of_labels(outputs: np.ndarray) -> np.ndarray:
+def label_log_probabilities(outputs: np.ndarray) -> np.ndarray:
     """The same for labels, which have one logit each."""
-    return _log_of_mean(log_expit(outputs.astype(np.float64)))
+    return _log_mean(log_expit(outputs.astype(np.float64)))
 
 
-def decision_of_classes(outputs: np.ndarray) -> np.ndarray:
+def class_decision(outputs: np.ndarray) -> np.ndarray:
     """``(N,)`` log-odds of the second of two classes, or ``(N, C)`` logarithms of more."""
-    logs = log_of_classes(outputs)
+    logs = class_log_probabilities(outputs)
     return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
 
 
-def decision_of_labels(outputs: np.ndarray) -> np.ndarray:
+def label_decision(outputs: np.ndarray) -> np.ndarray:
     """Log-odds ``(N, L)`` of the labels."""
-    return log_of_labels(outputs) - log_of_labels(-outputs)
+    return label_log_probabilities(outputs) - label_log_probabilities(-outputs)
 
 
-def _log_of_mean(logs: np.ndarray) -> np.ndarray:
+def _log_mean(logs: np.ndarray) -> np.ndarray:
     return logsumexp(logs, axis=0) - np.log(len(logs))

@@ -96,14 +96,14 @@ def _paper(request: _SplitRequest) -> Split:
 
 
 def _stratified(request: _SplitRequest) -> Split:
-    entry, dataset = TABLE[request.task], request.dataset
-    if entry.classes and not dataset.num_classes:
+    target, dataset = TABLE[request.task].target, request.dataset
+    if target.classes and not dataset.num_classes:
         raise DataError(
             f"a stratified split needs classes, but {dataset.name} has "
             f"{'no target' if dataset.y is None else 'a numeric target'}; choose protocol=random, "
             "or another task"
         )
-    return _by_fractions(request, None if dataset.y is None else entry.strata(dataset.y))
+    return _by_fractions(request, None if dataset.y is None else target.strata(dataset.y))
 
 
 def _official(request: _SplitRequest) -> Split:
@@ -204,7 +204,7 @@ def _check_stratified(request: _SplitRequest, y: np.ndarray, counts: list[int]) 
     smallest = int(sizes.argmin())
     if sizes[smallest] < parts:
         label = labels[smallest]
-        names = dataset.class_names or TABLE[request.task].strata_names
+        names = dataset.class_names or TABLE[request.task].target.strata_names
         shown = repr(names[label]) if names else label
         raise DataError(
             f"class {shown} of {dataset.name} has {sizes[smallest]} row(s), but a stratified "

@@ -69,7 +69,7 @@ def attribution(
     Returns:
       ``(D,)``, at least 0.
     """
-    if TABLE[task].classes:
+    if TABLE[task].target.classes:
         number, classes = 1, data.y
     else:
         number, classes = jax.eval_shape(outputs, data.x[:1]).shape[1], None
