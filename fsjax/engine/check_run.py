@@ -327,7 +327,7 @@ def spec_of(
         num_columns=num_columns,
         num_outputs=prepared.num_outputs,
         task=task,
-        num_epochs=check_whole("num_epochs", options.num_epochs, most=MAX_COUNT),
+        num_epochs=check_whole("num_epochs", options.num_epochs, max_value=MAX_COUNT),
         shuffle=options.shuffle and not all_at_once,
         best_by=best_by if len(prepared.splits[0].valid) else "last",
         image_shape=dataset.image_shape if num_columns == dataset.num_features else None,
@@ -354,9 +354,9 @@ def batch_size_of(options: TrainOptions, task: str, rows: int) -> int | None:
 def _batches(rows: int, batch_size: int | None, min_steps: int, drop_last: bool) -> dict[str, int]:
     """The fields of the spec that describe how an epoch visits the rows."""
     filled = filled_length(rows)
-    min_steps = check_whole("min_steps_per_epoch", min_steps, most=MAX_COUNT)
+    min_steps = check_whole("min_steps_per_epoch", min_steps, max_value=MAX_COUNT)
     batch_size = (
-        rows if batch_size is None else check_whole("batch_size", batch_size, most=MAX_COUNT)
+        rows if batch_size is None else check_whole("batch_size", batch_size, max_value=MAX_COUNT)
     )
     repeats = max(1, math.ceil(min_steps * batch_size / rows)) if min_steps > 1 else 1
     full, rest = divmod(rows * repeats, batch_size)

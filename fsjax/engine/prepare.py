@@ -126,7 +126,7 @@ def check_seeds(seeds: Sequence[int]) -> None:
     if len(seeds) == 0:
         raise ConfigError("seeds is empty; give at least one whole number, such as seeds=(0, 1, 2)")
     for seed in seeds:
-        if check_whole("a seed", seed, least=0) >= 2**32:
+        if check_whole("a seed", seed, min_value=0) >= 2**32:
             raise ConfigError(f"a seed is {seed}; choose whole numbers below 2**32")
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"seeds={tuple(seeds)} repeats a seed; give each seed once")

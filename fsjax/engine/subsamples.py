@@ -74,7 +74,7 @@ def fit_subsamples(
                 f"fit_subsamples sets {name} itself; leave it out, and give num_pairs and seed"
             )
     num_pairs = check_whole("num_pairs", num_pairs)
-    seed = check_whole("seed", seed, least=0)
+    seed = check_whole("seed", seed, min_value=0)
     task = task_of(method, options.get("task"))
     dataset = to_dataset(data, task)
     if valid_fraction is None:

@@ -187,7 +187,7 @@ def check_protocols(
                 f"{num_columns}"
             )
     check(NonNegative, noise_std=noise_std)
-    check_whole("evaluation.sample_rows", sample_rows, least=3)
+    check_whole("evaluation.sample_rows", sample_rows, min_value=3)
     if "svm" in protocols and num_classes == 0:
         raise DataError(f"the data set has no classes; {NEEDS_CLASSES}")
     if "reconstruct" in protocols and on_disk:

@@ -89,11 +89,11 @@ def deviance(y: np.ndarray, expected: np.ndarray, sample_weight: np.ndarray | No
     pairs = zip(*(np.reshape(target, (len(target), -1)).T for target in (y, expected)), strict=True)
     # scikit-learn refuses expected counts that were rounded to 0.
     tiny = np.finfo(np.float64).tiny
-    of_columns = [
+    deviances = [
         mean_poisson_deviance(target, np.maximum(other, tiny), sample_weight=sample_weight)
         for target, other in pairs
     ]
-    return float(np.mean(of_columns))
+    return float(np.mean(deviances))
 
 
 def d2_poisson(
@@ -107,8 +107,8 @@ def d2_poisson(
     values = []
     for target, other in zip(*(part.T for part in columns), strict=True):
         same = np.full(target.shape, np.average(target, weights=sample_weight))
-        least = deviance(target, same, sample_weight)
-        values.append(1.0 - deviance(target, other, sample_weight) / least if least > 0 else np.nan)
+        total = deviance(target, same, sample_weight)
+        values.append(1.0 - deviance(target, other, sample_weight) / total if total > 0 else np.nan)
     return float(np.mean(values))
 
 

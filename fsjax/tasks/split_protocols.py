@@ -12,6 +12,9 @@ from fsjax.tables.splits import DEFAULT_SEED, Split
 from fsjax.tables.torch_random import torch_random_split
 from fsjax.tasks import TABLE, Task, name_of
 
+#: The largest seed that the generators of scikit-learn take.
+MAX_SEED = 2**32 - 1
+
 
 class _SplitRequest(NamedTuple):
     dataset: Dataset
@@ -79,8 +82,9 @@ def make_split(
     _check_fractions(fractions)
     if dataset.num_samples < 3:
         raise DataError(f"{dataset.name} has {dataset.num_samples} rows; a split needs 3 or more")
-    most = 2**32 - 1
-    seed = DEFAULT_SEED if seed is None else check_whole("seed", seed, least=0, most=most)
+    seed = (
+        DEFAULT_SEED if seed is None else check_whole("seed", seed, min_value=0, max_value=MAX_SEED)
+    )
     parts = PROTOCOLS[protocol](_SplitRequest(dataset, task, seed, fractions, valid_fraction))
     for name, part in (("training", parts.train), ("test", parts.test)):
         if len(part) == 0:

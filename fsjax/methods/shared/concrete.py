@@ -101,7 +101,7 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
     def decoder(spec: Spec) -> MLP:
         return MLP(spec.num_outputs, o.hidden, layer_norm=o.layer_norm, dropout=o.dropout)
 
-    def logits_of(params: PyTree, state: TrainState) -> Array:
+    def allowed_logits(params: PyTree, state: TrainState) -> Array:
         return jnp.where(state.feature_mask, logits.apply(params["selector"]), RULED_OUT)
 
     def temperature(state: TrainState) -> Array:
@@ -125,7 +125,7 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict]:
         key_noise, key_dropout = jax.random.split(key)
-        selector_logits = logits_of(params, state)
+        selector_logits = allowed_logits(params, state)
         selected = by_group(
             lambda x: select(key_noise, selector_logits, x, temperature(state), o.noise),
             batch.x,
@@ -145,17 +145,17 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         return value, {}
 
     def predict(state: TrainState, x: Array) -> Array:
-        chosen = logits_of(state.params, state)
+        chosen = allowed_logits(state.params, state)
         selected = by_group(lambda rows: select_discrete(chosen, rows), x, state.spec)
         return outputs_of(decoder(state.spec), {"params": state.params["decoder"]}, selected)
 
     def select_columns(state: TrainState) -> Selection:
-        chosen = logits_of(state.params, state)
+        chosen = allowed_logits(state.params, state)
         scores = jnp.max(jax.nn.softmax(chosen, axis=-1), axis=0)
         return Selection(scores, picks=jnp.argmax(chosen, axis=-1))
 
     def monitor(state: TrainState) -> dict[str, Array]:
-        picks = jnp.argmax(logits_of(state.params, state), axis=-1)
+        picks = jnp.argmax(allowed_logits(state.params, state), axis=-1)
         return {
             "unique_percentage": unique_percentage(picks, state.spec.num_units),
             "temperature": temperature(state),
