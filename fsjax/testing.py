@@ -31,6 +31,7 @@ from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks import loss as task_loss
 from fsjax.tasks.contract import check_task as check_task
 from fsjax.tasks.contract import require_that
+from fsjax.tasks.examples import example
 
 #: The number of columns of the table; no other axis has this size, so that axes over columns can
 #: be recognised. The columns that determine the class, and the constant one.
@@ -220,7 +221,7 @@ def check_selection(planned: Plan, result: FitResult) -> None:
     for scores, mask in zip(result.scores, usable, strict=True):
         require_that(np.isfinite(scores).all(), "scores are not finite")
         require_that(len(np.unique(scores[mask])) > 1, "all columns have the same score")
-    if TABLE[planned.spec.task].supervised and planned.spec.groups is None:
+    if TABLE[planned.spec.task].target.supervised and planned.spec.groups is None:
         _check_order(result.scores, usable)
     for ranking in result.ranking:
         units = planned.spec.num_units
@@ -383,7 +384,7 @@ def table(task: str) -> tuple[np.ndarray, np.ndarray | None]:
     x[np.arange(72), np.asarray(INFORMATIVE)[y]] += 3.0
     x[:, CONSTANT] = 1.0
     # The column that a class raises is the largest, so the example's classes are y again.
-    return x, TABLE[task].example(rng, x[:, INFORMATIVE])
+    return x, example(TABLE[task], rng, x[:, INFORMATIVE])
 
 
 def _plan(method: Method, task: str, num_epochs: int, sparse: bool = False, **options: Any) -> Plan:

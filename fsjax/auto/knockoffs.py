@@ -153,7 +153,7 @@ def false_discoveries(
       >>> print(discoveries.select(0.2))  # at most 20 % false ones, on average
     """
     num_draws, num_seeds = check_whole("num_draws", num_draws), check_whole("num_seeds", num_seeds)
-    seed = check_whole("seed", seed, least=0)
+    seed = check_whole("seed", seed, min_value=0)
     check_row_order(X, y=y, sample_weight=sample_weight)
     if isinstance(method, str):
         method = get_method(method)

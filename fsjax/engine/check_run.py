@@ -278,10 +278,10 @@ def _best_by(method: Method, best_by: str | None, task: str, dataset: Dataset) -
     if callable(method.keep):
         raise ConfigError(f"{method.name} chooses the best epoch itself; leave best_by out")
     entry = TABLE[task]
-    if best_by == "accuracy" and best_by not in entry.best_by:
+    if best_by == "accuracy" and best_by not in entry.objective.best_by:
         raise ConfigError(f"best_by='accuracy' needs classes, but the task is {task}; use 'loss'")
-    classes = dataset.num_classes if entry.classes else 2
-    if best_by == "auc" and (best_by not in entry.best_by or classes != 2):
+    classes = dataset.num_classes if entry.target.classes else 2
+    if best_by == "auc" and (best_by not in entry.objective.best_by or classes != 2):
         raise ConfigError("best_by='auc' needs two classes; use 'accuracy' or 'loss'")
     return best_by
 
@@ -330,13 +330,13 @@ def spec_of(
     """
     entry, rows = TABLE[task], prepared.num_rows
     batch_size = batch_size_of(options, task, rows)
-    all_at_once = entry.coupled and batch_size in (None, rows)
+    all_at_once = entry.objective.coupled and batch_size in (None, rows)
     num_columns = prepared.arrays.train.x.shape[-1]
     return Spec(
         num_columns=num_columns,
         num_outputs=prepared.num_outputs,
         task=task,
-        num_epochs=check_whole("num_epochs", options.num_epochs, most=MAX_COUNT),
+        num_epochs=check_whole("num_epochs", options.num_epochs, max_value=MAX_COUNT),
         shuffle=options.shuffle and not all_at_once,
         best_by=best_by if len(prepared.splits[0].valid) else "last",
         image_shape=dataset.image_shape if num_columns == dataset.num_features else None,
@@ -351,7 +351,7 @@ def spec_of(
 
 def batch_size_of(options: TrainOptions, task: str, rows: int) -> int | None:
     """Rows per step as requested, or the default of the task; ``None`` takes all rows."""
-    size, coupled = options.batch_size, TABLE[task].coupled
+    size, coupled = options.batch_size, TABLE[task].objective.coupled
     if size == "auto":
         size = COUPLED_BATCH if coupled else 64
     if coupled and size is not None:
@@ -363,9 +363,9 @@ def batch_size_of(options: TrainOptions, task: str, rows: int) -> int | None:
 def _batches(rows: int, batch_size: int | None, min_steps: int, drop_last: bool) -> dict[str, int]:
     """The fields of the spec that describe how an epoch visits the rows."""
     filled = filled_length(rows)
-    min_steps = check_whole("min_steps_per_epoch", min_steps, most=MAX_COUNT)
+    min_steps = check_whole("min_steps_per_epoch", min_steps, max_value=MAX_COUNT)
     batch_size = (
-        rows if batch_size is None else check_whole("batch_size", batch_size, most=MAX_COUNT)
+        rows if batch_size is None else check_whole("batch_size", batch_size, max_value=MAX_COUNT)
     )
     repeats = max(1, math.ceil(min_steps * batch_size / rows)) if min_steps > 1 else 1
     full, rest = divmod(rows * repeats, batch_size)

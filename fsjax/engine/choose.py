@@ -46,13 +46,13 @@ def test_metrics(run: Run, chosen: Chosen) -> dict[str, np.ndarray]:
     entry, per_seed = TABLE[task], []
     for row, (x, y) in enumerate(zip(run.prepared.x_test, run.prepared.y_test, strict=True)):
         if isinstance(outputs, dict):
-            if entry.test_of_rows is None:
+            if entry.outputs.test_metrics_from_rows is None:
                 raise ConfigError(f"{task} has no test metrics for rows that are not in memory")
             of_rows = {name: values[row, : len(x)] for name, values in outputs.items()}
-            per_seed.append(entry.test_of_rows(of_rows))
+            per_seed.append(entry.outputs.test_metrics_from_rows(of_rows))
             continue
-        truth = y if entry.supervised else dense_rows(x)
-        per_seed.append(entry.test_metrics(outputs[row, : len(x)], truth))
+        truth = y if entry.target.supervised else dense_rows(x)
+        per_seed.append(entry.outputs.test_metrics(outputs[row, : len(x)], truth))
     return {name: np.array([of_seed[name] for of_seed in per_seed]) for name in per_seed[0]}
 
 

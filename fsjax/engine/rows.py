@@ -77,7 +77,7 @@ def as_batch(task: str, rows: DeviceRows) -> TrainingRows:
     """All rows as one batch; for reconstruction the targets are the inputs."""
     # Rows on disk raise an error when they are read, so methods need not know about them.
     x = cast("Array | SparseRows", rows.x)
-    return Batch(x, rows.y if tasks.TABLE[task].supervised else x, rows.weight)
+    return Batch(x, rows.y if tasks.TABLE[task].target.supervised else x, rows.weight)
 
 
 def has_own_rows(arrays: Arrays[Rows[AnyArray | SparseRows | StreamedRows, AnyArray]]) -> bool:

@@ -283,7 +283,7 @@ def _progress(run: Run, seeds: tuple[int, ...], chunk: Chunk) -> list[Progress]:
 
 def _newest(run: Run, history: History) -> str:
     """The newest validation metric or training loss, averaged over seeds, for the bar."""
-    for key in (f"valid/{TABLE[run.spec.task].main_metric}", "train/loss"):
+    for key in (f"valid/{TABLE[run.spec.task].objective.main_metric}", "train/loss"):
         if key in history and history[key].shape[1]:
             values = history[key][:, -1]
             if np.isfinite(values).any():

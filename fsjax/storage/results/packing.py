@@ -162,7 +162,7 @@ def state_template(method: Method, spec: Spec, num_seeds: int) -> TrainState:
 
     n, per_seed = spec.num_rows, shape(num_seeds)
     entry = TABLE[spec.task]
-    y = shape(n, *entry.row(spec.num_outputs), dtype=entry.dtype)
+    y = shape(n, *entry.target.row(spec.num_outputs), dtype=entry.target.dtype)
     arrays = Arrays(*[Rows(shape(n, spec.num_columns), y, shape(n))] * 3)
     states = jax.eval_shape(
         functools.partial(init_seeds.function, structure=structure, spec=traced),
