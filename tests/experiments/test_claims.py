@@ -81,21 +81,3 @@ def test_more_trials_replace_fewer(tmp_path: Path) -> None:
         table = claims.read_claims(path)
     assert values(table)["feature_selection:isolet", "binmask", "search_steps"] == 2.5
     assert len(table) == 4
-
-
-def test_the_page_has_statements_and_commands_of_missing_runs(tmp_path: Path) -> None:
-    searches(tmp_path / "isolet", "isolet", [1.0, 2.0])
-    networks(tmp_path / "digits")
-    text = claims.page_of(
-        claims.merged(claims.read_claims(tmp_path / "none"), claims.collect(tmp_path))
-    )
-    lines = text.splitlines()
-    (line,) = (line for line in lines if line.startswith("| binmask: trainings per search"))
-    assert line.startswith("| binmask: trainings per search for K | 1.7 | 1.5 | 1.5 (2) |  |")
-    (line,) = (line for line in lines if line.startswith("| digits,lenet5: probmask"))
-    assert line == "| digits,lenet5: probmask | 95.0 (2) | 37.0 (2) |"
-    missing = [line for line in lines if line.startswith("| `python")]
-    assert len(missing) == len(claims.RUNS) - 2
-    assert not any("feature_selection.py:isolet" in line for line in missing)
-    (line,) = (line for line in missing if "cifar10,vgg19" in line)
-    assert "(10.97)" in line and "(1.9)" in line
