@@ -77,6 +77,7 @@ from fsjax.sparsity.topology import (
 if TYPE_CHECKING:
     from fsjax.sparsity import similarity
     from fsjax.sparsity.arrays import from_numpy, to_numpy
+    from fsjax.sparsity.axis_roles import ParameterAxes, axes
     from fsjax.sparsity.before_training import grasp_masks, hessian_gradient, snip_masks
     from fsjax.sparsity.binmask import (
         Masked,
@@ -97,6 +98,7 @@ _MODULE_OF = {
     name: module
     for module, names in {
         "arrays": ("from_numpy", "to_numpy"),
+        "axis_roles": ("ParameterAxes", "axes"),
         "before_training": ("grasp_masks", "hessian_gradient", "snip_masks"),
         "binmask": (
             "Masked",
@@ -135,11 +137,13 @@ __all__ = [
     "GrowRule",
     "Layer",
     "Masked",
+    "ParameterAxes",
     "Recipe",
     "Rewired",
     "SparseState",
     "active_only",
     "apply_masks",
+    "axes",
     "binmask_optimizer",
     "block",
     "brain_surgeon",

@@ -110,15 +110,16 @@ def by_pattern(values: Mapping[str, float], names: Sequence[str]) -> list[float]
       ConfigError: if a pattern matches no path.
     """
     for pattern in values:
-        if not any(_matches(name, pattern) for name in names):
+        if not any(matches(name, pattern) for name in names):
             raise ConfigError(f"the pattern {pattern!r} matches none of {', '.join(names[:8])}")
     return [
-        next((value for pattern, value in values.items() if _matches(name, pattern)), 1.0)
+        next((value for pattern, value in values.items() if matches(name, pattern)), 1.0)
         for name in names
     ]
 
 
-def _matches(name: str, pattern: str) -> bool:
+def matches(name: str, pattern: str) -> bool:
+    """Whether a path matches a pattern, with or without the ``/value`` of flax.nnx."""
     return fnmatchcase(name, pattern) or fnmatchcase(name.removesuffix("/value"), pattern)
 
 

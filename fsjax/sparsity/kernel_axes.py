@@ -1,0 +1,163 @@
+"""The layers of a kernel: matrices ``(..., inputs, outputs)``, whatever its own axes are.
+
+Rules, structures and distributions are written for kernels whose last two axes are inputs and
+outputs. Kernels of attention have several axes of inputs or of outputs, those of a scan over
+layers have an axis of layers, and those of Equinox have outputs first. Each is cut and turned here
+once, at the border, and put back together after a change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import jax.numpy as jnp
+from jax import Array
+
+from fsjax.errors import ConfigError
+from fsjax.sparsity.axis_roles import ROLES, ParameterAxes
+from fsjax.sparsity.masks import Where, is_kernel, matches, named_leaves
+from fsjax.sparsity.trees import is_output_first
+from fsjax.typing import PyTree
+
+#: By path pattern, what :func:`fsjax.sparsity.axes` says of a parameter, or the role of each of
+#: its axes, for example ``{"*/query/kernel": ("in", "out", "out")}``.
+AxesByPath = Mapping[str, ParameterAxes | Sequence[str]]
+
+#: Axes of attention kernels of Flax, by the name of the module.
+_ATTENTION = {
+    "query": ("in", "out", "out"),
+    "key": ("in", "out", "out"),
+    "value": ("in", "out", "out"),
+    "out": ("in", "in", "out"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class KernelAxes:
+    """The roles of the axes of one kernel.
+
+    Attributes:
+      roles: of each axis, one of ``"in"``, ``"out"``, ``"spatial"``, ``"stack"``.
+      known: whether the roles come from the program, the user or the name of the kernel. Those of
+        other kernels of three axes are a guess: spatial, inputs, outputs.
+    """
+
+    roles: tuple[str, ...]
+    known: bool = True
+
+    def layers(self, kernel: Array) -> list[Array]:
+        """The layers ``(positions..., I, O)`` of the kernel, or of an array in its shape."""
+        shape = jnp.shape(kernel)
+        cut = kernel.transpose(self._order()).reshape(
+            (self._stacked(shape), *self.layer_shape(shape))
+        )
+        return list(cut)
+
+    def kernel(self, layers: Sequence[Array], shape: Sequence[int]) -> Array:
+        """The inverse of :meth:`layers`, for a kernel of the given shape."""
+        order = self._order()
+        inverse = sorted(range(len(order)), key=order.__getitem__)
+        whole = jnp.stack(layers) if len(layers) > 1 else layers[0]
+        return whole.reshape([shape[axis] for axis in order]).transpose(inverse)
+
+    def layer_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of one layer of a kernel of the given shape."""
+        positions = [shape[axis] for axis in self._axes("spatial")]
+        sides = (math.prod(shape[axis] for axis in self._axes(role)) for role in ("in", "out"))
+        return (*positions, *sides)
+
+    def names(self, path: str, shape: Sequence[int]) -> list[str]:
+        """What the layers of a kernel are called: its path, with a number if there are several."""
+        count = self._stacked(shape)
+        return [path] if count == 1 else [f"{path}[{number}]" for number in range(count)]
+
+    def _axes(self, role: str) -> list[int]:
+        return [axis for axis, other in enumerate(self.roles) if other == role]
+
+    def _order(self) -> tuple[int, ...]:
+        return tuple(
+            axis for role in ("stack", "spatial", "in", "out") for axis in self._axes(role)
+        )
+
+    def _stacked(self, shape: Sequence[int]) -> int:
+        return math.prod(shape[axis] for axis in self._axes("stack"))
+
+
+def kernel_axes(
+    params: PyTree,
+    where: Where = is_kernel,
+    axes: AxesByPath | None = None,
+    output_first: bool | None = None,
+) -> dict[str, KernelAxes]:
+    """The roles of the axes of each masked parameter, by path, in the order of the leaves.
+
+    Where ``axes`` has nothing on a parameter, its name and number of axes decide: kernels of
+    ``query``, ``key``, ``value`` and ``out`` with three axes (four, if they are stacked) are those
+    of attention in Flax; others are ``(..., inputs, outputs)``, or ``(outputs, inputs, ...)`` with
+    ``output_first``.
+
+    Args:
+      params: arrays.
+      where: which parameters are masked. By default, and with ``axes`` from
+        :func:`fsjax.sparsity.axes`, those that the network uses as kernels.
+      axes: roles by path pattern; the first pattern that matches applies.
+      output_first: as for :func:`fsjax.sparsity.sparse`.
+
+    Raises:
+      ConfigError: if roles do not fit a parameter, or if one is chosen that is not a kernel.
+    """
+    leaves = named_leaves(params, where)
+    first = is_output_first(params) if output_first is None else output_first
+    found: dict[str, KernelAxes] = {}
+    for path, leaf in leaves.items():
+        given = next((roles for at, roles in (axes or {}).items() if matches(path, at)), None)
+        if isinstance(given, ParameterAxes) and given.use != "kernel":
+            if where is is_kernel:
+                continue
+            raise ConfigError(
+                f"{path} is not a kernel of this network, but {_described(given)}; leave it out "
+                "with the path filter `where`"
+            )
+        if given is None:
+            found[path] = _by_name(path, jnp.ndim(leaf), first)
+        else:
+            roles = given.roles if isinstance(given, ParameterAxes) else tuple(given)
+            found[path] = KernelAxes(_checked(path, roles, jnp.shape(leaf)))
+    if not found:
+        raise ConfigError(f"the network uses none of {', '.join(leaves)} as a kernel")
+    return found
+
+
+def _described(axes: ParameterAxes) -> str:
+    reason = f" ({axes.reason})" if axes.reason else ""
+    return f"used otherwise: {axes.use}{reason}"
+
+
+def _by_name(path: str, ndim: int, output_first: bool) -> KernelAxes:
+    """The rule for parameters on which nothing is said."""
+    if output_first:
+        return KernelAxes(("out", "in", *["spatial"] * (ndim - 2)), known=ndim != 3)
+    *modules, name = path.removesuffix("/value").split("/")
+    attention = _ATTENTION.get(modules[-1] if modules else "")
+    if name == "kernel" and attention is not None and ndim in (3, 4):
+        return KernelAxes((*["stack"] * (ndim - 3), *attention))
+    return KernelAxes((*["spatial"] * (ndim - 2), "in", "out"), known=ndim != 3)
+
+
+def _checked(path: str, roles: Sequence[str], shape: Sequence[int]) -> tuple[str, ...]:
+    """The roles, with those of axes of length 1 that nothing tells apart as positions."""
+    if len(roles) != len(shape):
+        raise ConfigError(
+            f"axes of {path}: {len(roles)} roles for the shape {tuple(shape)}; give one per axis"
+        )
+    known = tuple("spatial" if role == "one" else role for role in roles)
+    for role in known:
+        if role not in ROLES:
+            raise ConfigError(
+                f"axes of {path}: {role!r} is not a role; choose from {', '.join(ROLES)}"
+            )
+    if "in" not in known or "out" not in known:
+        raise ConfigError(f"axes of {path}: {known} needs at least one 'in' and one 'out'")
+    return known
