@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 import jax.numpy as jnp
@@ -18,7 +19,7 @@ from jax import Array
 from fsjax.errors import ConfigError
 from fsjax.sparsity.axis_roles import ROLES, ParameterAxes
 from fsjax.sparsity.masks import Where, is_kernel, matches, named_leaves
-from fsjax.sparsity.trees import is_output_first
+from fsjax.sparsity.trees import is_output_first, leaves_by_name, with_leaves
 from fsjax.typing import PyTree
 
 #: By path pattern, what :func:`fsjax.sparsity.axes` says of a parameter, or the role of each of
@@ -50,16 +51,16 @@ class KernelAxes:
     def layers(self, kernel: Array) -> list[Array]:
         """The layers ``(positions..., I, O)`` of the kernel, or of an array in its shape."""
         shape = jnp.shape(kernel)
-        cut = kernel.transpose(self._order()).reshape(
-            (self._stacked(shape), *self.layer_shape(shape))
-        )
-        return list(cut)
+        turned, of_layer = kernel.transpose(self._order()), self.layer_shape(shape)
+        if not self._axes("stack"):
+            return [turned.reshape(of_layer)]
+        return list(turned.reshape((self._stacked(shape), *of_layer)))
 
     def kernel(self, layers: Sequence[Array], shape: Sequence[int]) -> Array:
         """The inverse of :meth:`layers`, for a kernel of the given shape."""
         order = self._order()
         inverse = sorted(range(len(order)), key=order.__getitem__)
-        whole = jnp.stack(layers) if len(layers) > 1 else layers[0]
+        whole = jnp.stack(layers) if self._axes("stack") else layers[0]
         return whole.reshape([shape[axis] for axis in order]).transpose(inverse)
 
     def layer_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
@@ -70,8 +71,9 @@ class KernelAxes:
 
     def names(self, path: str, shape: Sequence[int]) -> list[str]:
         """What the layers of a kernel are called: its path, with a number if there are several."""
-        count = self._stacked(shape)
-        return [path] if count == 1 else [f"{path}[{number}]" for number in range(count)]
+        if not self._axes("stack"):
+            return [path]
+        return [f"{path}[{number}]" for number in range(self._stacked(shape))]
 
     def _axes(self, role: str) -> list[int]:
         return [axis for axis, other in enumerate(self.roles) if other == role]
@@ -128,6 +130,54 @@ def kernel_axes(
     if not found:
         raise ConfigError(f"the network uses none of {', '.join(leaves)} as a kernel")
     return found
+
+
+def to_layers(tree: PyTree, kernels: Mapping[str, KernelAxes]) -> OrderedDict[str, Array]:
+    """The layers of the kernels in a tree, by name, in the order of the kernels.
+
+    Arrays of another rank than their kernel, and those that a tree does not have, are left as
+    they are and out.
+    """
+    leaves, layers = leaves_by_name(tree), OrderedDict[str, Array]()
+    for path, axes in kernels.items():
+        if path not in leaves:
+            continue
+        leaf = leaves[path]
+        fits = jnp.ndim(leaf) == len(axes.roles)
+        names = axes.names(path, jnp.shape(leaf) if fits else [1] * len(axes.roles))
+        layers.update(zip(names, axes.layers(leaf) if fits else [leaf] * len(names), strict=True))
+    return layers
+
+
+def from_layers(
+    layers: Mapping[str, Array], kernels: Mapping[str, KernelAxes], tree: PyTree
+) -> PyTree:
+    """The tree with its kernels replaced by those that the layers make up."""
+    shapes = {path: jnp.shape(leaf) for path, leaf in leaves_by_name(tree).items()}
+    return with_leaves(
+        tree,
+        {
+            path: axes.kernel(
+                [layers[name] for name in axes.names(path, shapes[path])], shapes[path]
+            )
+            for path, axes in kernels.items()
+        },
+    )
+
+
+def check_known(kernels: Mapping[str, KernelAxes], structure: object) -> None:
+    """Checks that inputs and outputs are known, as structures need them.
+
+    Raises:
+      ConfigError: naming a kernel of three axes that may be a convolution, a stack or a projection.
+    """
+    for path, axes in kernels.items():
+        if not axes.known:
+            raise ConfigError(
+                f"{path} has three axes, and {structure} needs to know which are inputs and "
+                "outputs; pass axes=sparsity.axes(apply, params, x), or for example "
+                f"axes={{{path!r}: ('stack', 'in', 'out')}}"
+            )
 
 
 def _described(axes: ParameterAxes) -> str:

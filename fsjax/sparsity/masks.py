@@ -17,7 +17,7 @@ from jax import Array
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.errors import ConfigError
 from fsjax.sparsity.kth import random_subset
-from fsjax.sparsity.trees import path_name
+from fsjax.sparsity.trees import check_distinct, path_name
 from fsjax.typing import PyTree
 
 #: Which leaves are masked: ``(path, leaf) -> bool`` with a path such as ``("Dense_0", "kernel")``,
@@ -28,9 +28,25 @@ Where = Callable[[tuple[str, ...], Array], bool] | str | Sequence[str]
 Counts = Callable[[list[tuple[int, ...]]], list[int]]
 
 
+#: Names of parameters that are no kernels, however many axes they have.
+NOT_KERNELS = ("bias", "scale", "embedding", "pos", "cls")
+
+
 def is_kernel(path: tuple[str, ...], leaf: Array) -> bool:
-    """Chooses arrays of two or more dimensions, except biases; the default of ``where``."""
-    return jnp.ndim(leaf) >= 2 and "bias" not in path[-2:]
+    """Chooses kernels by their name and shape; the default of ``where``.
+
+    These are arrays of two or more axes, except integers and those whose name begins with
+    ``bias``, ``scale``, ``embedding``, ``pos`` (positions) or ``cls`` (class tokens), as stacked
+    layers, norms and tables have them. What a network really multiplies by is told by
+    :func:`fsjax.sparsity.axes`.
+    """
+    names = path[-2:] if path[-1:] == ("value",) else path[-1:]
+    return (
+        jnp.ndim(leaf) >= 2
+        and not jnp.issubdtype(jnp.result_type(leaf), jnp.integer)
+        and "bias" not in path[-2:]
+        and not any(name.startswith(NOT_KERNELS) for name in names)
+    )
 
 
 def uniform_counts(shapes: Sequence[Sequence[int]], density: float) -> list[int]:
@@ -190,7 +206,9 @@ def sparsity(masks: PyTree, where: Where = is_kernel) -> Array:
 def named_leaves(tree: PyTree, where: Where = is_kernel) -> dict[str, Array]:
     """The chosen leaves by the name of their path; ConfigError if none is chosen."""
     flat = jax.tree.leaves_with_path(tree)
-    return {path_name(flat[i][0]): flat[i][1] for i in masked_leaves(tree, where)}
+    chosen = [(path_name(flat[i][0]), flat[i][1]) for i in masked_leaves(tree, where)]
+    check_distinct([name for name, _ in chosen])
+    return dict(chosen)
 
 
 def filled_leaves(tree: PyTree, where: Where, value: float) -> dict[str, Array]:

@@ -19,14 +19,14 @@ import optax
 from jax import Array
 
 from fsjax.errors import ConfigError
+from fsjax.sparsity.kernel_axes import AxesByPath, check_known, kernel_axes, to_layers
 from fsjax.sparsity.masks import Where, apply_masks, is_kernel, is_packed, pack, unpack
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.trees import is_output_first, outputs_last, path_name
+from fsjax.sparsity.trees import path_name
 from fsjax.sparsity.updates import (
     Call,
     SparseState,
     Wrapper,
-    chosen,
     fixed,
     rewired,
     straight_through,
@@ -40,6 +40,7 @@ def sparse(
     key: Array,
     where: Where = is_kernel,
     *,
+    axes: AxesByPath | None = None,
     output_first: bool | None = None,
     packed_masks: bool = False,
 ) -> optax.GradientTransformationExtraArgs:
@@ -71,9 +72,14 @@ def sparse(
       recipe: from :func:`fsjax.sparsity.rigl` and its like, or a :class:`Recipe`.
       key: PRNG key of the initial connections and the changes.
       where: which parameters are masked; by default all of two or more dimensions but biases.
+      axes: which axes of the parameters are inputs, outputs, positions and stacked layers:
+        :func:`fsjax.sparsity.axes` reads them from the network, or give them by path pattern, for
+        example ``{"*/query/kernel": ("in", "out", "out")}``. Rules, counts and structures see
+        matrices ``(..., inputs, outputs)``, one per stacked layer. Without it, kernels named as
+        those of attention in Flax are read as such, and others by ``output_first``.
       output_first: whether kernels are ``(outputs, inputs, ...)``, as in Equinox, and not
-        ``(..., inputs, outputs)``, as in Flax and Haiku. Rules and structures see the latter in
-        any case. ``None`` looks for modules of Equinox in the parameters.
+        ``(..., inputs, outputs)``, as in Flax and Haiku. ``None`` looks for modules of Equinox in
+        the parameters.
       packed_masks: whether the state holds masks as bits, an eighth of the memory.
 
     Masks of sharded parameters are sharded as these are.
@@ -95,7 +101,7 @@ def sparse(
       >>> params = sparsity.apply_masks(params, masks)
     """
     inner = optax.with_extra_args_support(inner)
-    wrapper = Wrapper(inner, recipe, where, output_first, packed_masks)
+    wrapper = Wrapper(inner, recipe, where, axes, output_first, packed_masks)
 
     def init(params: PyTree) -> SparseState:
         key_masks, key_state = jax.random.split(jax.random.clone(key))
@@ -177,7 +183,11 @@ def forward_params(params: PyTree, opt_state: PyTree) -> PyTree:
 
 
 def with_masks(
-    opt_state: PyTree, masks: PyTree, recipe: Recipe | None = None, where: Where = is_kernel
+    opt_state: PyTree,
+    masks: PyTree,
+    recipe: Recipe | None = None,
+    where: Where = is_kernel,
+    axes: AxesByPath | None = None,
 ) -> PyTree:
     """The optimiser state with other masks, for example of :func:`fsjax.sparsity.snip_masks`.
 
@@ -185,7 +195,7 @@ def with_masks(
       opt_state: state of :func:`sparse` before the first step.
       masks: bool arrays, all true where nothing is masked.
       recipe: recipe with whose structure and counts the masks must agree; ``None`` accepts any.
-      where: as for :func:`sparse`.
+      where, axes: as for :func:`sparse`.
 
     Raises:
       ConfigError: if the tree or the shapes differ from those of the parameters, or if the masks do
@@ -208,8 +218,10 @@ def with_masks(
             )
     masks = jax.tree.map(lambda mask: jnp.asarray(mask, bool), masks)
     if recipe is not None:
-        turned = outputs_last(masks) if is_output_first(masks) else masks
-        recipe.check_masks(turned, chosen(masks, where))
+        kernels = kernel_axes(masks, where, axes)
+        if recipe.needs_axes:
+            check_known(kernels, recipe.structure)
+        recipe.check_masks(to_layers(masks, kernels), lambda path, layer: True)
 
     def replaced(node: SparseState) -> SparseState:
         packed = any(map(is_packed, jax.tree.leaves(node.masks, is_leaf=is_packed)))

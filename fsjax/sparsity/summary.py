@@ -9,15 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from fsjax.extras import require
+from fsjax.sparsity.kernel_axes import AxesByPath, KernelAxes, kernel_axes
 from fsjax.sparsity.linear_maps import LinearMap, linear_maps
 from fsjax.sparsity.masks import Where, is_kernel, named_leaves
 from fsjax.sparsity.tiles import tile_of
-from fsjax.sparsity.trees import (
-    check_same_shapes,
-    is_output_first,
-    leaves_by_name,
-    outputs_last,
-)
+from fsjax.sparsity.trees import check_same_shapes, leaves_by_name
 from fsjax.typing import PyTree
 
 if TYPE_CHECKING:
@@ -29,7 +25,11 @@ _GROUPS = (2, 4, 8, 16, 32)
 
 
 def summarize(
-    params: PyTree, masks: PyTree, function: Callable | None = None, *inputs: PyTree
+    params: PyTree,
+    masks: PyTree,
+    function: Callable | None = None,
+    *inputs: PyTree,
+    axes: AxesByPath | None = None,
 ) -> pd.DataFrame:
     """Tabulates the layers of a sparse network: a row per weight array, and one for all.
 
@@ -38,6 +38,8 @@ def summarize(
       masks: bool arrays in the structure of ``params``, as from :func:`fsjax.sparsity.masks_of`.
       function: ``(params, *inputs) -> outputs``; if given, the FLOPs of a call are counted.
       *inputs: an example, arrays or their shapes.
+      axes: as for :func:`fsjax.sparsity.sparse`; structures are told of matrices
+        ``(..., inputs, outputs)``.
 
     Returns:
       A table with the columns ``shape``, ``structure`` (``"dense"``, ``"channels"``,
@@ -53,7 +55,7 @@ def summarize(
     leaves = leaves_by_name(params)
     by_path = {path: np.asarray(mask) for path, mask in leaves_by_name(masks).items()}
     check_same_shapes(leaves, by_path, "the parameters", "the masks")
-    turned = leaves_by_name(outputs_last(masks)) if is_output_first(params) else by_path
+    kernels = kernel_axes(params, lambda path, leaf: jnp.ndim(leaf) >= 2, axes)
     maps: dict[str, list[LinearMap]] = {}
     for linear in linear_maps(function, params, *inputs) if function is not None else ():
         maps.setdefault(linear.path, []).append(linear)
@@ -64,7 +66,7 @@ def summarize(
         active, vectors = int(mask.sum()), sum(linear.rows for linear in maps.get(path, ()))
         rows[path] = {
             "shape": " x ".join(map(str, leaves[path].shape)),
-            "structure": structure_of_mask(np.asarray(turned[path])),
+            "structure": _structure(kernels[path], mask) if path in kernels else "",
             "connections": mask.size,
             "active": active,
             "density": active / mask.size,
@@ -82,6 +84,12 @@ def summarize(
     table.index.name = "path"
     table = table.astype(dict.fromkeys(total.index, int))
     return table if function is not None else table.drop(columns=["flops", "dense_flops"])
+
+
+def _structure(kernel: KernelAxes, mask: np.ndarray) -> str:
+    """The structure of all layers of a kernel, or ``"unstructured"`` where they differ."""
+    found = {structure_of_mask(np.asarray(layer)) for layer in kernel.layers(mask)}
+    return found.pop() if len(found) == 1 else "unstructured"
 
 
 def structure_of_mask(mask: np.ndarray) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -27,7 +28,23 @@ def path_name(path: tuple) -> str:
 def leaves_by_name(tree: PyTree, none: bool = False) -> dict[str, Array]:
     """All leaves by the names of their paths; with ``none=True`` including ``None`` leaves."""
     is_leaf = (lambda node: node is None) if none else None
-    return {path_name(path): leaf for path, leaf in jax.tree.leaves_with_path(tree, is_leaf)}
+    pairs = jax.tree.leaves_with_path(tree, is_leaf)
+    leaves = {path_name(path): leaf for path, leaf in pairs}
+    check_distinct([path_name(path) for path, _ in pairs])
+    return leaves
+
+
+def check_distinct(names: Sequence[str]) -> None:
+    """Checks that no two leaves have the same name, as ``{"a/b": x, "a": {"b": y}}`` has them.
+
+    Raises:
+      ConfigError: naming one that occurs twice.
+    """
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise ConfigError(
+            f"two parameters have the path {twice}; give their modules names without slashes"
+        )
 
 
 def with_leaves(tree: PyTree, leaves: Mapping[str, Array | None]) -> PyTree:
@@ -75,20 +92,3 @@ def is_output_first(tree: PyTree) -> bool:
 
     jax.tree.leaves(tree, is_leaf=note)
     return any(modules)
-
-
-def outputs_last(tree: PyTree) -> PyTree:
-    """Turns leaves ``(outputs, inputs, ...)`` of two or more axes to ``(..., inputs, outputs)``."""
-    return jax.tree.map(lambda leaf: jnp.transpose(leaf, _reversed(jnp.ndim(leaf))), tree)
-
-
-def outputs_first(tree: PyTree) -> PyTree:
-    """The inverse of :func:`outputs_last`."""
-    return jax.tree.map(
-        lambda leaf: jnp.transpose(leaf, list(map(_reversed(leaf.ndim).index, range(leaf.ndim)))),
-        tree,
-    )
-
-
-def _reversed(ndim: int) -> tuple[int, ...]:
-    return tuple(range(ndim)) if ndim < 2 else (*range(2, ndim), 1, 0)
