@@ -12,6 +12,7 @@ import dataclasses
 import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
@@ -48,8 +49,11 @@ class KernelAxes:
     roles: tuple[str, ...]
     known: bool = True
 
-    def layers(self, kernel: Array) -> list[Array]:
-        """The layers ``(positions..., I, O)`` of the kernel, or of an array in its shape."""
+    def layers(self, kernel: Any) -> list[Any]:
+        """The layers ``(positions..., I, O)`` of the kernel, or of an array in its shape.
+
+        Of JAX or NumPy, as the kernel is.
+        """
         shape = jnp.shape(kernel)
         turned, of_layer = kernel.transpose(self._order()), self.layer_shape(shape)
         if not self._axes("stack"):
@@ -95,10 +99,11 @@ def kernel_axes(
 ) -> dict[str, KernelAxes]:
     """The roles of the axes of each masked parameter, by path, in the order of the leaves.
 
-    Where ``axes`` has nothing on a parameter, its name and number of axes decide: kernels of
-    ``query``, ``key``, ``value`` and ``out`` with three axes (four, if they are stacked) are those
-    of attention in Flax; others are ``(..., inputs, outputs)``, or ``(outputs, inputs, ...)`` with
-    ``output_first``.
+    Where ``axes`` has nothing on a parameter, its name and shape decide. Kernels of ``query``,
+    ``key``, ``value`` and ``out`` with three axes (four, if they are stacked) are those of
+    attention in Flax. A ``bias`` beside a kernel tells stacked layers, which have one each, from
+    positions, and several axes of outputs from one. Others are ``(..., inputs, outputs)``, or
+    ``(outputs, inputs, ...)`` with ``output_first``.
 
     Args:
       params: arrays.
@@ -112,6 +117,7 @@ def kernel_axes(
     """
     leaves = named_leaves(params, where)
     first = is_output_first(params) if output_first is None else output_first
+    shapes = {path: jnp.shape(leaf) for path, leaf in leaves_by_name(params).items()}
     found: dict[str, KernelAxes] = {}
     for path, leaf in leaves.items():
         given = next((roles for at, roles in (axes or {}).items() if matches(path, at)), None)
@@ -123,7 +129,7 @@ def kernel_axes(
                 "with the path filter `where`"
             )
         if given is None:
-            found[path] = _by_name(path, jnp.ndim(leaf), first)
+            found[path] = _by_name(path, shapes, first)
         else:
             roles = given.roles if isinstance(given, ParameterAxes) else tuple(given)
             found[path] = KernelAxes(_checked(path, roles, jnp.shape(leaf)))
@@ -185,15 +191,41 @@ def _described(axes: ParameterAxes) -> str:
     return f"used otherwise: {axes.use}{reason}"
 
 
-def _by_name(path: str, ndim: int, output_first: bool) -> KernelAxes:
+def _by_name(path: str, shapes: Mapping[str, tuple[int, ...]], output_first: bool) -> KernelAxes:
     """The rule for parameters on which nothing is said."""
+    shape = shapes[path]
     if output_first:
-        return KernelAxes(("out", "in", *["spatial"] * (ndim - 2)), known=ndim != 3)
-    *modules, name = path.removesuffix("/value").split("/")
+        positions = ["spatial"] * (len(shape) - 2)
+        return KernelAxes(("out", "in", *positions), known=len(shape) != 3)
+    value = "/value" if path.endswith("/value") else ""
+    *modules, name = path.removesuffix(value).split("/")
     attention = _ATTENTION.get(modules[-1] if modules else "")
-    if name == "kernel" and attention is not None and ndim in (3, 4):
-        return KernelAxes((*["stack"] * (ndim - 3), *attention))
-    return KernelAxes((*["spatial"] * (ndim - 2), "in", "out"), known=ndim != 3)
+    if name == "kernel" and attention is not None and len(shape) in (3, 4):
+        return KernelAxes((*["stack"] * (len(shape) - 3), *attention))
+    bias = shapes.get("/".join([*modules, "bias"]) + value)
+    fits = {roles for roles in _possible(len(shape)) if _bias_shape(roles, shape) == bias}
+    if len(fits) == 1:
+        return KernelAxes(fits.pop())
+    return KernelAxes((*["spatial"] * (len(shape) - 2), "in", "out"), known=len(shape) != 3)
+
+
+def _possible(ndim: int) -> list[tuple[str, ...]]:
+    """The roles that a kernel of Flax may have: stacked or not, with positions or more outputs."""
+    stacked = [("stack",) * count for count in range(ndim - 1)]
+    return [
+        (*stack, *rest)
+        for stack in stacked
+        for rest in {
+            ("spatial",) * (ndim - 2 - len(stack)) + ("in", "out"),
+            ("in",) + ("out",) * (ndim - 1 - len(stack)),
+        }
+    ]
+
+
+def _bias_shape(roles: tuple[str, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the bias beside a kernel: an entry for each output of each stacked layer."""
+    pairs = zip(roles, shape, strict=True)
+    return tuple(size for role, size in pairs if role in ("stack", "out"))
 
 
 def _checked(path: str, roles: Sequence[str], shape: Sequence[int]) -> tuple[str, ...]:

@@ -123,11 +123,11 @@ class Wrapper:
             weights = apply_masks(weights, masks)
         cut = to_layers(weights, kernels), to_layers(masks, kernels)
         seen = call.scores | {"gradient": gradients, "momentum": state.momentum}
-        layers = layers_of(
-            *(*cut, _every_layer),
-            search=call.search,
-            **{field: None if t is None else to_layers(t, kernels) for field, t in seen.items()},
-        )
+        fields: dict[str, Any] = {
+            field: None if tree is None else to_layers(tree, kernels)
+            for field, tree in seen.items()
+        }
+        layers = layers_of(*cut, _every_layer, search=call.search, **fields)
         for name, layer in layers.items():
             _check_layer(self.recipe, layer, name)
         key = jax.random.fold_in(key, state.step)
@@ -234,13 +234,12 @@ def _unchanged(recipe: Recipe, call: Call, state: SparseState) -> _Carry:
 
 def _settled(moves: PyTree, params: PyTree, kept: PyTree, initial: PyTree | None = None) -> PyTree:
     """The moves where ``kept``; elsewhere those that lead to 0, or to the ``initial`` value."""
-    # p + (q - p) is exactly q where p or q is 0.
-    return jax.tree.map(
-        lambda keep, move, p, q=0: jnp.where(keep, move, q - p).astype(
-            jnp.promote_types(move.dtype, p.dtype)
-        ),
-        *(kept, moves, params, *([] if initial is None else [initial])),
-    )
+
+    def move_of(keep: Array, move: Array, p: Array, q: Array | int = 0) -> Array:
+        # p + (q - p) is exactly q where p or q is 0, unless a less precise move rounds it.
+        return jnp.where(keep, move, q - p).astype(jnp.promote_types(move.dtype, p.dtype))
+
+    return jax.tree.map(move_of, kept, moves, params, *([] if initial is None else [initial]))
 
 
 def _if_finite(gradients: PyTree, changed: Changed, before: Changed) -> Changed:
