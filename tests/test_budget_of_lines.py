@@ -23,7 +23,7 @@ WINGS = ("fsjax/auto", "fsjax/sparsity")
 MAX_ENTRIES = 23
 
 #: Most modules of the wing ``fsjax/sparsity``.
-MAX_SPARSITY_MODULES = 33
+MAX_SPARSITY_MODULES = 25
 
 
 def lines(folder: str) -> int:

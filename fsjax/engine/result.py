@@ -51,7 +51,7 @@ class FitResult:
         connections that are new in the epoch.
       best_epoch: ``(S,)`` int, the epoch (from 1) whose state was kept.
       cost: ``params`` (connections per seed), ``train_flops`` (per seed; both in the papers'
-        sense, see ``fsjax.sparsity.cost``), ``train_seconds`` and ``compile_seconds`` (all
+        sense, see ``fsjax.sparsity.summary``), ``train_seconds`` and ``compile_seconds`` (all
         seeds together), ``trained_epochs`` (in a resumed run only the new ones); for a table on
         disk ``wait_seconds``, in which the device waited for rows.
       states: stacked train states ``(S, ...)`` of the kept epochs, without the optimiser's.

@@ -25,7 +25,7 @@ from fsjax.engine.streamed import StreamedEpochs, StreamedPart
 from fsjax.errors import ConfigError, NonFiniteLossError
 from fsjax.method import PyTree, TrainState
 from fsjax.sparsity.connections import indexed_like, without_index
-from fsjax.sparsity.cost import count_connections, training_flops
+from fsjax.sparsity.summary import count_connections, training_flops
 from fsjax.storage.checkpoints import Checkpoints
 from fsjax.tables.scaled import leaves_of
 from fsjax.tasks import TABLE

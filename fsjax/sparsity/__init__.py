@@ -26,10 +26,13 @@ from fsjax.sparsity.masks import (
     count_active,
     erdos_renyi_counts,
     erdos_renyi_density_counts,
+    grasp_masks,
+    hessian_gradient,
     init_masks,
     is_kernel,
     pack,
     random_mask,
+    snip_masks,
     sparsity,
     uniform_counts,
     unpack,
@@ -73,12 +76,11 @@ from fsjax.sparsity.topology import (
     needs,
     rewire,
 )
+from fsjax.sparsity.trees import from_numpy, to_numpy
 
 if TYPE_CHECKING:
     from fsjax.sparsity import similarity
-    from fsjax.sparsity.arrays import from_numpy, to_numpy
     from fsjax.sparsity.axis_roles import ParameterAxes, axes
-    from fsjax.sparsity.before_training import grasp_masks, hessian_gradient, snip_masks
     from fsjax.sparsity.binmask import (
         Masked,
         binmask_optimizer,
@@ -97,9 +99,7 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     name: module
     for module, names in {
-        "arrays": ("from_numpy", "to_numpy"),
         "axis_roles": ("ParameterAxes", "axes"),
-        "before_training": ("grasp_masks", "hessian_gradient", "snip_masks"),
         "binmask": (
             "Masked",
             "binmask_optimizer",

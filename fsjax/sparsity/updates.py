@@ -4,11 +4,15 @@
 :func:`rewired` drops and grows connections, and inactive weights stay 0. Each takes the arguments
 of one call of ``update`` and returns the moves of the parameters and the new state.
 :class:`Wrapper` knows how kernels are cut into layers and masks are stored.
+
+Changes of large trees copy nothing: :func:`change_if` is a loop of at most one pass.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +22,6 @@ from jax import Array
 
 from fsjax.errors import ConfigError
 from fsjax.sparsity import grow
-from fsjax.sparsity.in_place import change_if, replace_if
 from fsjax.sparsity.kernel_axes import (
     AxesByPath,
     KernelAxes,
@@ -27,9 +30,10 @@ from fsjax.sparsity.kernel_axes import (
     kernel_axes,
     to_layers,
 )
-from fsjax.sparsity.masks import Where, apply_masks, pack, unpack
+from fsjax.sparsity.masks import Where, apply_masks, is_kernel, named_leaves, pack, unpack
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.topology import Changed, Layer, keep_moments, layers_of, needs_of, rule_name
+from fsjax.sparsity.topology import Changed, Layer
+from fsjax.sparsity.trees import leaves_by_name
 from fsjax.typing import PyTree
 
 
@@ -263,10 +267,10 @@ def _sharded_like(mask: Array, leaf: Array) -> Array:
 
 def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
     shape = layer.weight.shape
-    for rule in filter(None, (recipe.drop, recipe.grow)):
-        for what in needs_of(rule):
+    for rule in filter(None, recipe.rules):
+        for what in sorted(rule.needs):
             if getattr(layer, what) is None:
-                subject = f"the rule {rule_name(rule)} needs {what} of {name}"
+                subject = f"the rule {rule.name} needs {what} of {name}"
                 if what == "state":
                     raise ConfigError(f"{subject}: only methods have a train state")
                 if what == "search":
@@ -277,7 +281,7 @@ def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
                 )
         if rule in (grow.important_inputs, grow.important_outputs) and len(shape) != 2:
             raise ConfigError(
-                f"the rule {rule_name(rule)} is for matrices, and {name} has shape {shape}; leave "
+                f"the rule {rule.name} is for matrices, and {name} has shape {shape}; leave "
                 "it out with the path filter `where`"
             )
     if layer.similarity is not None and layer.similarity.shape != shape:
@@ -287,3 +291,117 @@ def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
     of = shape if layer.importance is None else layer.importance.shape
     if len(of) != len(shape) or any(n not in (1, m) for n, m in zip(of, shape, strict=True)):
         raise ConfigError(f"importance of {name} has shape {of}; it must broadcast to {shape}")
+
+
+def layers_of(
+    params: PyTree,
+    masks: PyTree,
+    where: Where = is_kernel,
+    *,
+    search: Array | None = None,
+    state: Any = None,
+    **fields: PyTree | None,
+) -> dict[str, Layer]:
+    """What the rules see of every masked leaf, by its path, from the input on.
+
+    Args:
+      params, masks: trees of the same structure.
+      where: which leaves are masked.
+      search, state: of every :class:`Layer`.
+      **fields: further fields of :class:`Layer`, each a tree with an array at the path of the
+        masked leaves; other leaves are ignored and may be missing. Or ``None``.
+    """
+    weights, flat = named_leaves(params, where), leaves_by_name(masks)
+    by_field = {field: leaves_by_name(tree) for field, tree in fields.items()}
+    return {
+        name: Layer(
+            weights[name],
+            flat[name],
+            number,
+            search=search,
+            state=state,
+            **{field: of.get(name) for field, of in by_field.items()},
+        )
+        for number, name in enumerate(sorted(weights, key=_natural))
+    }
+
+
+def _natural(name: str) -> list[tuple[bool, int | str]]:
+    """Sorts ``layer_2`` before ``layer_10``."""
+    parts = re.split(r"(\d+)", name)
+    return [(part.isdigit(), int(part) if part.isdigit() else part) for part in parts]
+
+
+def keep_moments(
+    optimizer: optax.GradientTransformation, state: PyTree, changed: Changed
+) -> PyTree:
+    """The state of an optimiser where connections were kept, its initial value elsewhere."""
+    fresh = optimizer.init(changed.params)
+    # kept in place of every copy of the parameters, and True in place of everything else
+    selected = optax.tree.map_params(
+        optimizer,
+        lambda leaf, keep: leaf if _is_masked_out(leaf) else keep,
+        state,
+        changed.kept,
+        transform_non_params=lambda _: True,
+        is_leaf=_is_masked_out,
+    )
+
+    def choose(keep: Array | bool, old: Array, initial: Array) -> Array:
+        # Factored moments have no entry for each connection.
+        if isinstance(keep, bool) or keep.shape != old.shape:
+            return old
+        return jnp.where(keep, old, initial)
+
+    return jax.tree.map(choose, selected, state, fresh)
+
+
+def _is_masked_out(node: Any) -> bool:
+    return isinstance(node, optax.MaskedNode)
+
+
+def change_if(condition: Array, change: Callable[[PyTree], PyTree], carry: PyTree) -> PyTree:
+    """``change(carry)`` if the condition holds, else ``carry``; derivatives as of ``lax.cond``.
+
+    ``lax.cond`` copies what passes through it; a loop of at most one pass works in place. What
+    ``change`` looks at must therefore be part of the carry, if it is in there at all.
+    """
+    changed, given = jax.closure_convert(change, carry)
+
+    @jax.custom_jvp
+    def run(condition: Array, carry: PyTree, given: list[Array]) -> PyTree:
+        def once(state: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
+            return jnp.zeros_like(condition), changed(state[1], *given)
+
+        return jax.lax.while_loop(lambda state: state[0], once, (condition, carry))[1]
+
+    @run.defjvp
+    def derivative(primals: tuple, tangents: tuple) -> tuple[PyTree, PyTree]:
+        def branch(condition: Array, carry: PyTree, given: list[Array]) -> PyTree:
+            return jax.lax.cond(condition, lambda: changed(carry, *given), lambda: carry)
+
+        return jax.jvp(branch, primals, tangents)
+
+    return run(condition, carry, given)
+
+
+def replace_if(
+    condition: Array, train: Callable[..., tuple[PyTree, PyTree]], *carry: PyTree
+) -> tuple[PyTree, PyTree]:
+    """``train(*carry)`` if the condition holds, else ``carry``, in the types of the former."""
+    types = jax.eval_shape(train, *carry)
+
+    # A step may change types, for example with gradients more precise than parameters.
+    def cast(tree: PyTree, like: PyTree) -> PyTree:
+        return jax.tree.map(
+            lambda leaf, of: leaf if leaf.dtype == of.dtype else leaf.astype(of.dtype), tree, like
+        )
+
+    def wide(old: Array, new: Array) -> Array:
+        return old if old.dtype == new.dtype else old.astype(jnp.promote_types(old, new))
+
+    widest = jax.tree.map(wide, carry, types)
+    result = change_if(
+        condition, lambda present: cast(train(*cast(present, carry)), widest), widest
+    )
+    return cast(result, types)
