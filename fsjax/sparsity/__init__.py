@@ -55,6 +55,7 @@ from fsjax.sparsity.named_recipes import (
 )
 from fsjax.sparsity.optimizer import (
     SparseState,
+    check,
     forward_params,
     mask_params,
     masks_of,
@@ -148,6 +149,7 @@ __all__ = [
     "block",
     "brain_surgeon",
     "channel",
+    "check",
     "choose_dropped",
     "choose_grown",
     "cht",

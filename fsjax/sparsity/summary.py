@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -110,7 +110,7 @@ def summarize(
     leaves = leaves_by_name(params)
     by_path = {path: np.asarray(mask) for path, mask in leaves_by_name(masks).items()}
     check_same_shapes(leaves, by_path, "the parameters", "the masks")
-    kernels = kernel_axes(params, lambda path, leaf: jnp.ndim(leaf) >= 2, axes)
+    kernels = kernel_axes(params, _is_matrix if axes is None else is_kernel, axes)
     maps: dict[str, list[LinearMap]] = {}
     for linear in linear_maps(function, params, *inputs) if function is not None else ():
         maps.setdefault(linear.path, []).append(linear)
@@ -139,6 +139,10 @@ def summarize(
     table.index.name = "path"
     table = table.astype(dict.fromkeys(total.index, int))
     return table if function is not None else table.drop(columns=["flops", "dense_flops"])
+
+
+def _is_matrix(path: tuple[str, ...], leaf: Any) -> bool:
+    return jnp.ndim(leaf) >= 2
 
 
 def _structure(kernel: KernelAxes, mask: np.ndarray) -> str:
