@@ -294,8 +294,9 @@ def picture() -> None:
             shape = {"color": look.color, "marker": look.marker, "markersize": 4.5}
             axes.errorbar(row.mean, position + shift, xerr=error, linewidth=1.1, **shape)
         if not position or paper != rows[position - 1][0]:
-            axes.text(0.98, position - (0.42 if position else 0.92), NAMES[paper], fontsize=9, fontweight="bold",
-                      ha="right", va="top", transform=axes.get_yaxis_transform())  # fmt: skip
+            place = {"ha": "right", "va": "top", "transform": axes.get_yaxis_transform()}
+            height = position - (0.42 if position else 0.92)
+            axes.text(0.98, height, NAMES[paper], fontsize=9, fontweight="bold", **place)
             axes.axhline(position - 0.5, color=style.GREY, linewidth=0.8)
     axes.set_xscale("symlog", linthresh=2.0, linscale=1.6)
     axes.set_xticks(TICKS, [f"{tick:+d}" if tick else "0" for tick in TICKS], fontsize=8)

@@ -59,16 +59,3 @@ def test_more_trials_replace_fewer(tmp_path: Path) -> None:
         table = claims.read_claims(path)
     assert values(table)["feature_selection:isolet", "binmask", "search_steps"] == 2.5
     assert len(table) == 4
-
-
-def test_the_page_has_statements_and_commands_of_missing_runs(tmp_path: Path) -> None:
-    searches(tmp_path / "isolet", "isolet", [1.0, 2.0])
-    text = claims.page_of(
-        claims.merged(claims.read_claims(tmp_path / "none"), claims.collect(tmp_path))
-    )
-    lines = text.splitlines()
-    (line,) = (line for line in lines if line.startswith("| binmask: trainings per search"))
-    assert line.startswith("| binmask: trainings per search for K | 1.7 | 1.5 | 1.5 (2) |  |")
-    missing = [line for line in lines if line.startswith("- `python")]
-    assert len(missing) == len(claims.SELECTIONS) - 1
-    assert not any("feature_selection.py:isolet" in line for line in missing)

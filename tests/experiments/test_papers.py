@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from marks import slow_ids
 
 from configs import papers
 from experiments.launch.experiment import build_method
@@ -15,14 +14,12 @@ from experiments.papers import reference, results, runs, verdicts
 from experiments.papers.cells import (
     PAPERS,
     Cell,
-    Run,
     cells_of,
     chosen,
     run_of,
     value_of,
 )
 from experiments.papers.curves import compared_values
-from experiments.papers.reproduce import planned
 from fsjax.errors import ConfigError
 from fsjax.methods import METHODS
 
@@ -87,16 +84,6 @@ def test_a_run_has_the_first_seeds_of_its_protocol_and_its_own_epochs() -> None:
     protocol = papers.get_config(run.variant)
     assert config.seeds == protocol.seeds[:2] != protocol.seeds[-2:]
     assert config.train.num_epochs == 7 != protocol.train.num_epochs
-
-
-def test_runs_come_in_the_order_of_their_seconds_per_cell() -> None:
-    cells = [c for c in cells_of("wast") if c.row.dataset == "coil20"]
-    plan = planned(cells, pd.DataFrame(columns=results.COLUMNS), 3)
-    costs = {run: seconds / len(run_cells) for run, seconds, run_cells in plan}
-    assert list(costs) == sorted(costs, key=costs.__getitem__)
-    # One cell of a concrete autoencoder takes longer than one of WAST, though its run is shorter.
-    methods = [run.method for run in costs]
-    assert methods.index("wast") < methods.index("cae")
 
 
 def test_ctre_starts_blind_and_its_second_implementation_is_left_out() -> None:
@@ -257,25 +244,6 @@ def test_a_speed_up_is_how_much_earlier_cae_is_surpassed(tmp_path: Path) -> None
             finished[run] = {"folder": folder}
         # CAE ends at 50 (5), which one seed surpasses after 2 of 4 epochs, the other never.
         assert compared_values(speedup_cell, finished) == [2.0]
-
-
-@slow_ids("run")
-@pytest.mark.parametrize("unseen", ["run", "dataset"])
-def test_most_kept_costs_are_predicted_within_a_factor_of_three(unseen: str) -> None:
-    cells = [one for paper in PAPERS for one in cells_of(paper)]
-    table = results.read_results(ROOT / "reproduction" / "results.csv")
-    known = results.known_costs(cells, table)
-    groups: dict[object, list[Run]] = {}
-    for run in known:
-        groups.setdefault(run if unseen == "run" else run.dataset, []).append(run)
-    factors = []
-    for group in groups.values():
-        others = {run: seconds for run, seconds in known.items() if run not in group}
-        predicted = runs.expected(group, 2, others)
-        measured = {run: runs.expected([run], 2, known)[run] for run in group}
-        factors += [predicted[run] / measured[run] for run in group]
-    within = [1 / 3 <= factor <= 3 for factor in factors]
-    assert len(within) > 200 and sum(within) > 0.94 * len(within)
 
 
 def test_kept_verdicts_are_those_of_the_rule() -> None:
