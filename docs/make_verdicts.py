@@ -271,7 +271,17 @@ def tables() -> dict[Path, str]:
         "verdicts_choices": choices(),
         "verdicts_again": verification(),
     }
-    return {TABLES / f"{name}.md": as_rows(table.astype(str)) for name, table in made.items()}
+    return {TABLES / f"{name}.md": _markdown(table) for name, table in made.items()}
+
+
+def _markdown(table: pd.DataFrame) -> str:
+    """A table with numbers to the right and text to the left."""
+    head, _, *rows = as_rows(table.astype(str)).splitlines(keepends=True)
+    numeric = [
+        not len(table) or table[name].astype(str).str[-1:].str.isdigit().all() for name in table
+    ]
+    rule = " | ".join("---:" if is_number else "---" for is_number in numeric)
+    return "".join([head, f"| {rule} |\n", *rows])
 
 
 def picture() -> None:
