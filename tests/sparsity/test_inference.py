@@ -22,7 +22,8 @@ from safetensors.numpy import load_file, save_file
 
 from fsjax import sparsity
 from fsjax.errors import ConfigError
-from fsjax.sparsity.inference import compression, kernels
+from fsjax.sparsity import compression
+from fsjax.sparsity import inference_kernels as kernels
 from fsjax.sparsity.linear_maps import LinearMap, evaluate_maps, linear_maps
 
 
@@ -163,9 +164,7 @@ def test_a_compressed_network_is_the_masked_one(framework: str, monkeypatch: Any
 
     masks, masked = masked_network(params)
     number = iter(range(1000))
-    monkeypatch.setattr(
-        "fsjax.sparsity.inference.compression._milliseconds", lambda *_: 0.5 ** next(number)
-    )
+    monkeypatch.setattr("fsjax.sparsity.compression._milliseconds", lambda *_: 0.5 ** next(number))
     fast = sparsity.compress(apply, params, masks, inputs)
     taken = {layer.path: layer.form for layer in fast.layers}
     assert set(taken.values()) & {"connections", "fan-in"} and taken[convolution] == "shrunk"
@@ -178,9 +177,7 @@ def test_a_compressed_network_is_the_masked_one(framework: str, monkeypatch: Any
 def test_a_compressed_network_is_never_slower_as_measured(monkeypatch: Any) -> None:
     masks = sparsity.static(0.1).initial_masks(jax.random.key(2), PARAMS)
     number = iter(range(1, 10**6))
-    monkeypatch.setattr(
-        "fsjax.sparsity.inference.compression._milliseconds", lambda *_: float(next(number))
-    )
+    monkeypatch.setattr("fsjax.sparsity.compression._milliseconds", lambda *_: float(next(number)))
     fast = sparsity.compress(MODEL.apply, PARAMS, masks, IMAGES)
     assert {layer.form for layer in fast.layers} == {"dense"}
     assert fast.milliseconds["compressed"] <= fast.milliseconds["dense"]
@@ -194,9 +191,7 @@ def test_one_fast_measurement_does_not_decide() -> None:
 
 def test_a_compressed_network_is_exported(monkeypatch: Any) -> None:
     number = iter(range(1000))
-    monkeypatch.setattr(
-        "fsjax.sparsity.inference.compression._milliseconds", lambda *_: 0.5 ** next(number)
-    )
+    monkeypatch.setattr("fsjax.sparsity.compression._milliseconds", lambda *_: 0.5 ** next(number))
     weight = jax.random.normal(jax.random.key(0), (512, 512))
     mask = sparsity.random_mask(jax.random.key(1), (512, 512), 800)
     x = jnp.ones((1, 512))

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from fsjax.errors import ConfigError
-from fsjax.sparsity.inference.kernels import convolution_forms, kernel_forms
+from fsjax.sparsity.inference_kernels import convolution_forms, kernel_forms
 from fsjax.sparsity.linear_maps import Handler, LinearMap, evaluator, linear_maps
 from fsjax.sparsity.masks import apply_masks
 from fsjax.sparsity.trees import leaves_by_name, with_leaves
