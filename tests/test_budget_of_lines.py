@@ -9,7 +9,7 @@ from tools.architecture import ROOT
 #: Lines of ``.py`` files, docstrings and blank lines included, that each wing may have.
 BUDGETS = {
     "fsjax/auto": 13_000,
-    "fsjax/sparsity": 6_100,
+    "fsjax/sparsity": 5_900,
     "the core": 29_000,
     "experiments": 13_700,
     "tools": 2_000,

@@ -124,11 +124,11 @@ class Wrapper:
         if not self.recipe.straight_through:
             weights = apply_masks(weights, masks)
         weights, turned = turn(weights), turn(masks)
-        seen = call.scores | {"gradient": gradients, "momentum": state.momentum}
+        fields = call.scores | {"gradient": gradients, "momentum": state.momentum}
         layers = layers_of(
             *(weights, turned, chosen(call.params, self.where)),
             search=call.search,
-            **{field: turn(tree) for field, tree in seen.items()},
+            **{field: turn(tree) for field, tree in fields.items()},
         )
         for name, layer in layers.items():
             _check_layer(self.recipe, layer, name)
