@@ -55,6 +55,7 @@ from fsjax.sparsity.named_recipes import (
 )
 from fsjax.sparsity.optimizer import (
     SparseState,
+    check,
     forward_params,
     mask_params,
     masks_of,
@@ -80,6 +81,7 @@ from fsjax.sparsity.trees import from_numpy, to_numpy
 
 if TYPE_CHECKING:
     from fsjax.sparsity import similarity
+    from fsjax.sparsity.axis_roles import ParameterAxes, axes
     from fsjax.sparsity.binmask import (
         Masked,
         binmask_optimizer,
@@ -98,6 +100,7 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     name: module
     for module, names in {
+        "axis_roles": ("ParameterAxes", "axes"),
         "binmask": (
             "Masked",
             "binmask_optimizer",
@@ -135,15 +138,18 @@ __all__ = [
     "GrowRule",
     "Layer",
     "Masked",
+    "ParameterAxes",
     "Recipe",
     "Rewired",
     "SparseState",
     "active_only",
     "apply_masks",
+    "axes",
     "binmask_optimizer",
     "block",
     "brain_surgeon",
     "channel",
+    "check",
     "choose_dropped",
     "choose_grown",
     "cht",

@@ -205,6 +205,11 @@ class Recipe:
         return self.grow is None and (self.schedule is not None or self.straight_through)
 
     @property
+    def needs_axes(self) -> bool:
+        """Whether the structure looks at inputs and outputs, and not at single connections."""
+        return self.structure is not None and self.structure.name != unstructured().name
+
+    @property
     def needs_momentum(self) -> bool:
         """Whether one of the rules needs the running mean of the gradients."""
         return "momentum" in self.rules.needs
@@ -405,8 +410,10 @@ class Recipe:
         ):
             all_units = structure.layout(shape).sizes[1]
             # Rounded down, so that nothing is pruned too early; the final count is exact.
-            removed = jnp.floor(jnp.asarray(progress, jnp.float32) * (all_units - units) + 1e-3)
-            counts[name] = all_units - removed.astype(jnp.int32)
+            share = jnp.asarray(progress, jnp.float32)
+            removed = jnp.floor(share * (all_units - units) + 1e-3).astype(jnp.int32)
+            # Above 2^24 connections a float32 no longer holds each whole number.
+            counts[name] = jnp.where(share >= 1, units, jnp.maximum(all_units - removed, units))
         if self.straight_through:
             layers = {
                 name: layer._replace(mask=jnp.ones_like(layer.mask))

@@ -77,6 +77,11 @@ class Periodic:
         check(Count, every=self.every)
         check(Count | None, end_step=self.end)
         _check_steps(self.start, self.end)
+        if self.end is not None and self.start + self.every >= self.end:
+            raise ConfigError(
+                f"no change comes before end={self.end}: the first would be at step "
+                f"{self.start + self.every}; choose a smaller every, or a later end"
+            )
 
     def is_due(self, step: Array | int) -> Array:
         """True every ``every`` steps after the start, before the end."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -12,15 +12,11 @@ import numpy as np
 from fsjax.errors import ConfigError
 from fsjax.extras import require
 from fsjax.sparsity.connections import Connections, layer_masks
+from fsjax.sparsity.kernel_axes import AxesByPath, KernelAxes, kernel_axes
 from fsjax.sparsity.linear_maps import LinearMap, linear_maps
 from fsjax.sparsity.masks import Where, is_kernel, named_leaves
 from fsjax.sparsity.structures import tile_of
-from fsjax.sparsity.trees import (
-    check_same_shapes,
-    is_output_first,
-    leaves_by_name,
-    outputs_last,
-)
+from fsjax.sparsity.trees import check_same_shapes, leaves_by_name
 from fsjax.typing import PyTree
 
 if TYPE_CHECKING:
@@ -84,7 +80,11 @@ def training_flops(connections: int, num_samples: int, num_epochs: int, each: fl
 
 
 def summarize(
-    params: PyTree, masks: PyTree, function: Callable | None = None, *inputs: PyTree
+    params: PyTree,
+    masks: PyTree,
+    function: Callable | None = None,
+    *inputs: PyTree,
+    axes: AxesByPath | None = None,
 ) -> pd.DataFrame:
     """Tabulates the layers of a sparse network: a row per weight array, and one for all.
 
@@ -93,6 +93,8 @@ def summarize(
       masks: bool arrays in the structure of ``params``, as from :func:`fsjax.sparsity.masks_of`.
       function: ``(params, *inputs) -> outputs``; if given, the FLOPs of a call are counted.
       *inputs: an example, arrays or their shapes.
+      axes: as for :func:`fsjax.sparsity.sparse`; structures are told of matrices
+        ``(..., inputs, outputs)``.
 
     Returns:
       A table with the columns ``shape``, ``structure`` (``"dense"``, ``"channels"``,
@@ -108,7 +110,7 @@ def summarize(
     leaves = leaves_by_name(params)
     by_path = {path: np.asarray(mask) for path, mask in leaves_by_name(masks).items()}
     check_same_shapes(leaves, by_path, "the parameters", "the masks")
-    turned = leaves_by_name(outputs_last(masks)) if is_output_first(params) else by_path
+    kernels = kernel_axes(params, _is_matrix if axes is None else is_kernel, axes)
     maps: dict[str, list[LinearMap]] = {}
     for linear in linear_maps(function, params, *inputs) if function is not None else ():
         maps.setdefault(linear.path, []).append(linear)
@@ -119,7 +121,7 @@ def summarize(
         active, vectors = int(mask.sum()), sum(linear.rows for linear in maps.get(path, ()))
         rows[path] = {
             "shape": " x ".join(map(str, leaves[path].shape)),
-            "structure": structure_of_mask(np.asarray(turned[path])),
+            "structure": _structure(kernels[path], mask) if path in kernels else "",
             "connections": mask.size,
             "active": active,
             "density": active / mask.size,
@@ -137,6 +139,16 @@ def summarize(
     table.index.name = "path"
     table = table.astype(dict.fromkeys(total.index, int))
     return table if function is not None else table.drop(columns=["flops", "dense_flops"])
+
+
+def _is_matrix(path: tuple[str, ...], leaf: Any) -> bool:
+    return jnp.ndim(leaf) >= 2
+
+
+def _structure(kernel: KernelAxes, mask: np.ndarray) -> str:
+    """The structure of all layers of a kernel, or ``"unstructured"`` where they differ."""
+    found = {structure_of_mask(np.asarray(layer)) for layer in kernel.layers(mask)}
+    return found.pop() if len(found) == 1 else "unstructured"
 
 
 def structure_of_mask(mask: np.ndarray) -> str:

@@ -3,7 +3,7 @@
 :func:`fixed` keeps its masks; :func:`straight_through` changes them and trains all weights;
 :func:`rewired` drops and grows connections, and inactive weights stay 0. Each takes the arguments
 of one call of ``update`` and returns the moves of the parameters and the new state.
-:class:`Wrapper` knows how kernels are turned and masks are stored.
+:class:`Wrapper` knows how kernels are cut into layers and masks are stored.
 
 Changes of large trees copy nothing: :func:`change_if` is a loop of at most one pass.
 """
@@ -22,20 +22,19 @@ from jax import Array
 
 from fsjax.errors import ConfigError
 from fsjax.sparsity import grow
+from fsjax.sparsity.kernel_axes import (
+    AxesByPath,
+    KernelAxes,
+    check_known,
+    from_layers,
+    kernel_axes,
+    to_layers,
+)
 from fsjax.sparsity.masks import Where, apply_masks, is_kernel, named_leaves, pack, unpack
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.topology import Changed, Layer
-from fsjax.sparsity.trees import (
-    identity,
-    is_output_first,
-    leaves_by_name,
-    outputs_first,
-    outputs_last,
-)
+from fsjax.sparsity.trees import leaves_by_name
 from fsjax.typing import PyTree
-
-#: From a tree to the same tree with its kernels turned.
-Turn = Callable[[PyTree], PyTree]
 
 
 class SparseState(NamedTuple):
@@ -85,19 +84,19 @@ class Wrapper:
 
     Attributes:
       inner: the wrapped optimiser.
-      recipe, where, output_first, packed_masks: as for :func:`fsjax.sparsity.sparse`.
+      recipe, where, axes, output_first, packed_masks: as for :func:`fsjax.sparsity.sparse`.
     """
 
     inner: optax.GradientTransformationExtraArgs
     recipe: Recipe
     where: Where
+    axes: AxesByPath | None
     output_first: bool | None
     packed_masks: bool
 
-    def turns(self, params: PyTree) -> tuple[Turn, Turn]:
-        """To kernels ``(..., inputs, outputs)``, which rules see, and back."""
-        turned = is_output_first(params) if self.output_first is None else self.output_first
-        return (outputs_last, outputs_first) if turned else (identity, identity)
+    def kernels(self, params: PyTree) -> dict[str, KernelAxes]:
+        """The axes of the masked kernels, by path."""
+        return kernel_axes(params, self.where, self.axes, self.output_first)
 
     def as_stored(self, masks: PyTree) -> PyTree:
         """The masks in the form of the state; ``unpack`` undoes it."""
@@ -105,9 +104,12 @@ class Wrapper:
 
     def initial_masks(self, key: Array, params: PyTree) -> PyTree:
         """Masks of the parameters, on their devices."""
-        turn, back = self.turns(params)
-        masks = self.recipe.initial_masks(key, turn(params), chosen(params, self.where))
-        return jax.tree.map(_sharded_like, back(masks), params)
+        kernels = self.kernels(params)
+        if self.recipe.needs_axes:
+            check_known(kernels, self.recipe.structure)
+        layers = self.recipe.initial_masks(key, to_layers(params, kernels), _every_layer)
+        dense = jax.tree.map(lambda leaf: jnp.ones(jnp.shape(leaf), bool), params)
+        return jax.tree.map(_sharded_like, from_layers(layers, kernels, dense), params)
 
     def train(
         self, call: Call, gradients: PyTree, masks: PyTree, before: optax.OptState
@@ -119,22 +121,26 @@ class Wrapper:
         self, call: Call, state: SparseState, weights: PyTree, masks: PyTree, gradients: PyTree
     ) -> Changed:
         """The recipe's change of connections; rules see weights as they are after the step."""
-        turn, back = self.turns(call.params)
+        kernels = self.kernels(call.params)
         key = jax.random.wrap_key_data(call.key_words, impl=jax.random.key_impl(state.key))
         if not self.recipe.straight_through:
             weights = apply_masks(weights, masks)
-        weights, turned = turn(weights), turn(masks)
-        fields = call.scores | {"gradient": gradients, "momentum": state.momentum}
-        layers = layers_of(
-            *(weights, turned, chosen(call.params, self.where)),
-            search=call.search,
-            **{field: turn(tree) for field, tree in fields.items()},
-        )
+        cut = to_layers(weights, kernels), to_layers(masks, kernels)
+        trees = call.scores | {"gradient": gradients, "momentum": state.momentum}
+        fields: dict[str, Any] = {
+            field: None if tree is None else to_layers(tree, kernels)
+            for field, tree in trees.items()
+        }
+        layers = layers_of(*cut, _every_layer, search=call.search, **fields)
         for name, layer in layers.items():
             _check_layer(self.recipe, layer, name)
         key = jax.random.fold_in(key, state.step)
-        changed = self.recipe.change(weights, turned, layers, key, state.step)
-        return Changed(*map(back, changed))
+        changed = self.recipe.change(*cut, layers, key, state.step)
+        changed = _if_finite(to_layers(gradients, kernels), changed, Changed(*cut, cut[1]))
+        before = Changed(weights, masks, jax.tree.map(jnp.ones_like, masks))
+        return Changed(
+            *(from_layers(new, kernels, old) for new, old in zip(changed, before, strict=True))
+        )
 
 
 def fixed(wrapper: Wrapper, call: Call, state: SparseState) -> tuple[PyTree, SparseState]:
@@ -232,17 +238,23 @@ def _unchanged(recipe: Recipe, call: Call, state: SparseState) -> _Carry:
 
 def _settled(moves: PyTree, params: PyTree, kept: PyTree, initial: PyTree | None = None) -> PyTree:
     """The moves where ``kept``; elsewhere those that lead to 0, or to the ``initial`` value."""
-    # p + (q - p) is exactly q where p or q is 0.
-    return jax.tree.map(
-        lambda keep, move, p, q=0: jnp.where(keep, move, q - p).astype(move.dtype),
-        *(kept, moves, params, *([] if initial is None else [initial])),
-    )
+
+    def move_of(keep: Array, move: Array, p: Array, q: Array | int = 0) -> Array:
+        # p + (q - p) is exactly q where p or q is 0, unless a less precise move rounds it.
+        return jnp.where(keep, move, q - p).astype(jnp.promote_types(move.dtype, p.dtype))
+
+    return jax.tree.map(move_of, kept, moves, params, *([] if initial is None else [initial]))
 
 
-def chosen(params: PyTree, where: Where) -> Where:
-    """A path filter that chooses the same parameters in trees of transposed kernels."""
-    names = frozenset(named_leaves(params, where))
-    return lambda path, leaf: "/".join(path) in names
+def _if_finite(gradients: PyTree, changed: Changed, before: Changed) -> Changed:
+    """The change, or what was before it if a gradient is not finite: NaN says nothing."""
+    finite = jnp.all(jnp.asarray([jnp.isfinite(g).all() for g in jax.tree.leaves(gradients)]))
+    return jax.tree.map(lambda new, old: jnp.where(finite, new, old), changed, before)
+
+
+def _every_layer(path: tuple[str, ...], layer: Array) -> bool:
+    """The path filter of trees that hold nothing but layers."""
+    return True
 
 
 def _sharded_like(mask: Array, leaf: Array) -> Array:

@@ -368,7 +368,7 @@ class _SparseNetwork:
     def all_activations(self, state: TrainState, x: Array) -> list[Array]:
         """Activations of all layers of neurons; the last ones are probabilities of classes."""
         *values, last = activations(layers_in(state), x, self.activation)
-        return [*values, tasks.TABLE[state.spec.task].activation(last)]
+        return [*values, tasks.TABLE[state.spec.task].outputs.activation(last)]
 
     def as_result(self, state: TrainState) -> TrainState:
         """The state with its layers in the form in which results contain them."""
