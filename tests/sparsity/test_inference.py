@@ -129,7 +129,7 @@ def test_strips_of_outputs_with_unequal_fan_in(
     outputs: int, unrolled: int, monkeypatch: Any
 ) -> None:
     """Fan-ins from 0 to 19; several strips, or none that is unrolled."""
-    monkeypatch.setattr(kernels, "_UNROLLED", unrolled)
+    monkeypatch.setattr(kernels, "_MAX_UNROLLED", unrolled)
     rng = np.random.default_rng(outputs)
     mask = rng.permuted(np.arange(40)[:, None] < rng.integers(0, 20, outputs), axis=0)
     matrix = np.where(mask, rng.normal(size=mask.shape), 0).astype(np.float32)
@@ -213,7 +213,7 @@ def test_large_arrays_are_arguments_of_the_program(monkeypatch: Any) -> None:
     for bound in (0, 200, 2**20):
         number = iter(range(1000))
         monkeypatch.setattr(compression, "_milliseconds", lambda *_, n=number: 0.5 ** next(n))
-        monkeypatch.setattr(compression, "_BUILT_IN", bound)
+        monkeypatch.setattr(compression, "_MAX_CONSTANT_BYTES", bound)
         fast = sparsity.compress(MODEL.apply, PARAMS, masks, IMAGES)
         text = jax.jit(fast._call).lower(*fast._arguments, IMAGES).as_text()
         sizes = [leaf.nbytes for leaf in jax.tree.leaves(fast._arguments)]
