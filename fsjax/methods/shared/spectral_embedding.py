@@ -1,8 +1,8 @@
 """The eigenvectors of a graph of rows that separate its parts, whatever solver finds them.
 
 A graph in several parts has the same eigenvalue once for each part, and a solver returns any basis
-of these eigenvectors, also where parts are joined by weights below rounding. Here the vectors depend
-on the graph alone, or on a seed (:func:`random_embedding`).
+of these eigenvectors, also where parts are joined by weights below rounding. Here the vectors
+depend on the graph alone, or on a seed (:func:`random_embedding`).
 """
 
 from __future__ import annotations
