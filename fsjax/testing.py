@@ -18,11 +18,11 @@ from scipy.sparse import csr_array
 
 from fsjax.engine.fit import plan
 from fsjax.engine.loop import keeps_snapshot
-from fsjax.engine.planned import Plan
+from fsjax.engine.plan import Plan
 from fsjax.engine.result import FitResult
 from fsjax.engine.rows import HostRows, Rows, as_batch
 from fsjax.method import Batch, Method, TrainState
-from fsjax.registry import is_as_built
+from fsjax.registry import registration_of
 from fsjax.storage import results
 from fsjax.storage.checkpoints import Checkpoints
 from fsjax.storage.trees import by_path
@@ -98,7 +98,7 @@ def check_method(
     check_resume(planned)
     if method.about.sparse:
         check_sparse(method, task, num_epochs, result)
-    if is_as_built(method):
+    if registration_of(method) is not None:
         check_saving(result)
     if method.about.takes_groups:
         check_groups(method, task, num_epochs)

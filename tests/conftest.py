@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import jax
 import marks
@@ -85,9 +85,13 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem() -> Generator[None, Any, Any]:
     """Marks single parameters of tests."""
-    marks.mark_slow_ids(item)
+    made = yield
+    if isinstance(made, list):
+        marks.mark_slow_ids(made)
+    return made
 
 
 @pytest.fixture

@@ -19,9 +19,20 @@ def slow_ids(*patterns: str) -> pytest.MarkDecorator:
     return pytest.mark.slow_ids(*patterns)
 
 
-def mark_slow_ids(item: pytest.Item) -> None:
-    """Marks a collected test ``slow`` if :func:`slow_ids` names its parameters."""
-    id_ = item.name.partition("[")[2].removesuffix("]")
-    patterns = [pattern for mark in item.iter_markers("slow_ids") for pattern in mark.args]
-    if any(fnmatchcase(id_, pattern) for pattern in patterns):
-        item.add_marker("slow")
+def mark_slow_ids(items: Iterable[pytest.Item]) -> None:
+    """Marks those tests of a function ``slow`` whose parameters :func:`slow_ids` names.
+
+    A pattern that names no parameters is an error: what it was for has another name, or is gone.
+    """
+    items = list(items)
+    ids = {item: item.name.partition("[")[2].removesuffix("]") for item in items}
+    for pattern in {
+        p for item in items for mark in item.iter_markers("slow_ids") for p in mark.args
+    }:
+        named = [item for item, id_ in ids.items() if fnmatchcase(id_, pattern)]
+        if not named:
+            raise pytest.Collector.CollectError(
+                f"slow_ids: {pattern!r} is none of {[*ids.values()]}"
+            )
+        for item in named:
+            item.add_marker("slow")

@@ -19,7 +19,7 @@ from fsjax.auto.reading.target import TASKS
 from fsjax.data import Dataset, as_array, as_dataset, check_features, check_row_order, check_task
 from fsjax.errors import check_choice, check_whole, is_number
 from fsjax.methods import get_method
-from fsjax.registry import Builder, Registration, is_as_built
+from fsjax.registry import Builder, registration_of
 
 #: From ``(N, 2 D)`` rows and their target, and ``sample_weight=`` if there is one, to ``(2 D,)``
 #: scores, larger for more important columns.
@@ -342,9 +342,9 @@ def _rows(X: Any, names: tuple[str, ...] | None) -> np.ndarray:
 
 def _registered_options(method: Method) -> dict[str, Any]:
     """Options of :func:`fsjax.fit` that the method is registered with."""
-    if not is_as_built(method):
+    facts = registration_of(method)
+    if facts is None:
         return {"scaling": "standard"}
-    facts: Registration = get_method(method.about.source.structure.name).registration
     return {
         "num_epochs": facts.num_epochs,
         "batch_size": facts.batch_size,

@@ -1,4 +1,4 @@
-"""All checks of a run: a method, data and options become a :class:`~fsjax.engine.planned.Plan`."""
+"""All checks of a run: a method, data and options become a :class:`~fsjax.engine.plan.Plan`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
 from fsjax.engine.method_checks import check_fields, check_functions
 from fsjax.engine.options import DataOptions, RunOptions, TrainOptions
 from fsjax.engine.phases import check_phases
-from fsjax.engine.planned import Plan
+from fsjax.engine.plan import Plan
 from fsjax.engine.prepare import Prepared, check_seeds, prepare
 from fsjax.engine.result import FitResult
 from fsjax.engine.user_function_checks import check_loss
 from fsjax.errors import ConfigError, DataError, check_choice, check_num_features, check_whole
-from fsjax.method import BEST_BY, Method, Spec, TrainState
-from fsjax.registry import Fixed, MethodStructure, structure_of
+from fsjax.method import BEST_BY, Loss, Method, Spec, TrainState
+from fsjax.registry import MethodStructure, structure_of
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.groups import checked_groups
 from fsjax.tables.scaled import filled_length
@@ -51,41 +51,37 @@ def check_run(
     train_options: TrainOptions,
     run_options: RunOptions,
 ) -> Plan:
-    """:func:`fsjax.plan` with its arguments in three groups."""
+    """Checks everything about a run, then makes its plan; errors are those of ``fsjax.plan``."""
     _check_method(method)
-    check_fields(method)
     check_platform()
     check_process()
-    seeds = run_options.seeds
+    seeds, task = run_options.seeds, task_of(method, data_options.task)
     check_seeds(seeds)
-    task = task_of(method, data_options.task)
-    dataset = to_dataset(data, task)
-    if not isinstance(data, Dataset):
-        check_row_order(data[0], sample_weight=data_options.sample_weight)
-    groups = _groups(method, data_options, dataset)
-    _check_sparse(method, dataset)
-    sizes = _sizes(method, data_options.num_features, dataset, groups)
-    best_by = _best_by(method, train_options.best_by, task, dataset)
-    prepared = prepare(dataset, task, seeds, data_options)
-    structure, hyper = structure_of(method)
-    _check_early_stopping(train_options.early_stopping, prepared)
-    spec = spec_of(dataset, prepared, task, best_by, groups, train_options)
-    folder = _checkpoint_folder(run_options.checkpoint_dir, method, spec)
+    checkpoint_every = check_whole("checkpoint_every", run_options.checkpoint_every)
+    folder = _checkpoint_folder(run_options.checkpoint_dir, method, task, train_options.loss)
     control = Control(
         run_options.callback,
         run_options.max_time,
         run_options.keep_partial,
         saves=folder is not None,
     )
-    batch_devices = check_batch_devices(run_options.batch_devices, spec.batch_size)
+    dataset = to_dataset(data, task)
+    if not isinstance(data, Dataset):
+        check_row_order(data[0], sample_weight=data_options.sample_weight)
+    _check_sparse(method, dataset)
+    groups = _groups(method, data_options, dataset)
+    sizes = _sizes(method, data_options.num_features, dataset, groups)
+    best_by = _best_by(method, train_options.best_by, task, dataset)
+    prepared = prepare(dataset, task, seeds, data_options)
+    _check_early_stopping(train_options.early_stopping, prepared)
+    spec = spec_of(dataset, prepared, task, best_by, groups, train_options)
     if dataset.table.batches_only:
         size = batch_size_of(train_options, task, prepared.num_rows)
         _check_rows(spec.batch_size, spec.num_columns, f"batch_size={size}: ")
-    if method.search is not None and method.search.parameter not in hyper:
-        raise ConfigError(
-            f"{method.name} searches for {method.search.parameter!r}, which is not a float "
-            "argument of a registered builder; register the method with fsjax.register"
-        )
+    batch_devices = check_batch_devices(run_options.batch_devices, spec.batch_size)
+    axis = _seed_axis(run_options.seed_axis, dataset, len(seeds), batch_devices)
+    structure, hyper = structure_of(method)
+    start = _start(run_options.start, structure, spec, seeds)
     with paused():
         check_functions(method, spec, prepared, dataset.table.on_disk)
     check_phases(method, spec)
@@ -98,27 +94,34 @@ def check_run(
         spec=spec,
         seeds=tuple(int(seed) for seed in seeds),
         sizes=sizes,
-        axis=_seed_axis(run_options.seed_axis, dataset, len(seeds), batch_devices),
+        axis=axis,
         batch_devices=batch_devices,
         progress=run_options.progress,
         checkpoint_dir=folder,
-        checkpoint_every=check_whole("checkpoint_every", run_options.checkpoint_every),
+        checkpoint_every=checkpoint_every,
         control=control,
-        start=_start(run_options.start, structure, spec, seeds),
+        start=start,
     )
 
 
-def _checkpoint_folder(folder: str | Path | None, method: Method, spec: Spec) -> Path | None:
+def _checkpoint_folder(
+    folder: str | Path | None, method: Method, task: str, loss: Loss | None
+) -> Path | None:
     """The folder of checkpoints; ``None``, with a warning, for a run that could not resume."""
-    parts = [] if folder is None else unidentified(method, spec)
-    if parts:
-        warnings.warn(
-            f"the run writes no checkpoints to {folder} and always starts anew, because another "
-            f"process could not find {' and '.join(parts)} by name; define functions, and the "
-            "registered functions that return methods and tasks, at the top level of a module",
-            stacklevel=4,
-        )
-    return None if folder is None or parts else Path(folder)
+    if folder is None:
+        return None
+    if not isinstance(folder, str | Path):
+        raise ConfigError(f"checkpoint_dir={folder!r}; give a path, or None")
+    parts = unidentified(method, task, loss)
+    if not parts:
+        return Path(folder)
+    warnings.warn(
+        f"the run writes no checkpoints to {folder} and always starts anew, because another "
+        f"process could not find {' and '.join(parts)} by name; define functions, and the "
+        "registered functions that return methods and tasks, at the top level of a module",
+        stacklevel=4,
+    )
+    return None
 
 
 def _groups(method: Method, options: DataOptions, dataset: Dataset) -> tuple[int, ...] | None:
@@ -162,15 +165,21 @@ def to_dataset(data: Data, task: str) -> Dataset:
 
 
 def _check_method(method: Method) -> None:
-    if isinstance(method, Method):
-        return
-    name = getattr(method, "__name__", None) or (
-        method if isinstance(method, str) else type(method).__name__
-    )
-    raise ConfigError(
-        f"{name} is not a method; give fsjax.fit a method, such as fsjax.methods.ip_cae(10), and "
-        "then the data. Estimators of fsjax.estimators have their own fit"
-    )
+    """Raises ConfigError for anything but a method whose fields fit together."""
+    if not isinstance(method, Method):
+        name = getattr(method, "__name__", None) or (
+            method if isinstance(method, str) else type(method).__name__
+        )
+        raise ConfigError(
+            f"{name} is not a method; give fsjax.fit a method, such as fsjax.methods.ip_cae(10), "
+            "and then the data. Estimators of fsjax.estimators have their own fit"
+        )
+    check_fields(method)
+    if method.search is not None and method.search.parameter not in structure_of(method)[1]:
+        raise ConfigError(
+            f"{method.name} searches for {method.search.parameter!r}, which is not a float "
+            "argument of a registered builder; register the method with fsjax.register"
+        )
 
 
 def task_of(method: Method, task: str | Task | None) -> str:
@@ -197,7 +206,7 @@ def _with_likeness(name: str) -> str:
 
 
 def _start(
-    result: FitResult | None, structure: MethodStructure | Fixed, spec: Spec, seeds: Sequence[int]
+    result: FitResult | None, structure: MethodStructure, spec: Spec, seeds: Sequence[int]
 ) -> TrainState | None:
     """The states of an earlier result to start from; ConfigError if they do not fit this run."""
     if result is None:

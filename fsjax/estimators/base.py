@@ -14,9 +14,9 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from fsjax.engine.choose import MAJORITY
 from fsjax.engine.compilation import cache_by_default
 from fsjax.engine.fit import fit
-from fsjax.engine.planned import MAJORITY
 from fsjax.engine.result import FitResult
 from fsjax.engine.stability import consensus, selection_mask
 from fsjax.errors import ConfigError, check_choice, check_flag, check_whole, nearest

@@ -31,7 +31,8 @@ from fsjax.method import (
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, first_kernel, with_kernel
 from fsjax.registry import register
 from fsjax.sparsity import largest, random_subset
-from fsjax.sparsity.topology import Changed, cond_with_key, keep_moments
+from fsjax.sparsity.topology import Changed, cond_with_key
+from fsjax.sparsity.updates import keep_moments
 from fsjax.tasks import SUPERVISED
 
 #: Score of columns that have not been tried; scores of all others are at least minus sqrt(D).

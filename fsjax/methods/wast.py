@@ -39,7 +39,7 @@ from fsjax.registry import register
 from fsjax.sparsity import Layer, Recipe, apply_masks, init_masks, needs
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
-from fsjax.sparsity.topology import layers_of
+from fsjax.sparsity.updates import layers_of
 
 #: Drop rules by name; ``magnitude`` is the ablation "w/o I_i" of Table 4.
 DROPS = {

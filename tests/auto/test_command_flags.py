@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from bad_calls import bad_calls
 
 import fsjax.auto
 from fsjax import __main__ as cli
 from fsjax.__main__ import main
-from fsjax.errors import ConfigError
 
 
 @pytest.fixture
@@ -79,35 +79,25 @@ def test_named_separator_and_decimal(calls) -> None:
     assert isinstance(call["X"]["a"].iloc[0], str) and call["origin"].notes == ()
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--groups=site"], "groups: column 'site' has no value in 5 of 20 rows"),
-        (["--order=site"], "order: column 'site' has no value in 5 of 20 rows"),
-        (["--keep=aa"], "--keep=aa: "),
-        (["--keep=a", "--drop=a"], "--keep=a: "),
-        (["--separator=ab"], "separator='ab'; give one character"),
-        (["--decimal=x"], "decimal='x'; choose"),
-        (["--costs=none.csv"], "none.csv cannot be read"),
-    ],
+@bad_calls(
+    ("--groups=site", "groups: column 'site' has no value in 5 of 20 rows"),
+    ("--order=site", "order: column 'site' has no value in 5 of 20 rows"),
+    ("--keep=aa", "--keep=aa: "),
+    ("--keep=a --drop=a", "--keep=a: "),
+    ("--separator=ab", "separator='ab'; give one character"),
+    ("--decimal=x", "decimal='x'; choose"),
+    ("--costs=none.csv", "none.csv cannot be read"),
+    ("name,cost\na,1\n", "two, called column and cost"),
+    ("column,cost\na,1\na,2\n", "names 'a' twice"),
+    ("column,cost\na,-1\n", "not a number above 0"),
+    ("column,cost\na,much\n", "not a number above 0"),
+    ("", "is empty"),
 )
-def test_mistakes(calls, capsys, flags, message) -> None:
-    assert main(["select", "t.csv", "--target=y", *flags]) == 2
+def test_mistakes(calls, capsys, bad) -> None:
+    flags, message = bad
+    if not flags.startswith("--"):
+        Path("costs.csv").write_text(flags)
+        flags = "--costs=costs.csv"
+    assert main(["select", "t.csv", "--target=y", *flags.split()]) == 2
     output = capsys.readouterr().err.strip()
     assert message in output and output.count("\n") == 0 and not calls
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("name,cost\na,1\n", "two, called column and cost"),
-        ("column,cost\na,1\na,2\n", "names 'a' twice"),
-        ("column,cost\na,-1\n", "not a number above 0"),
-        ("column,cost\na,much\n", "not a number above 0"),
-        ("", "is empty"),
-    ],
-)
-def test_bad_costs(tmp_path, text, message) -> None:
-    (tmp_path / "costs.csv").write_text(text)
-    with pytest.raises(ConfigError, match=message):
-        cli._costs(str(tmp_path / "costs.csv"))

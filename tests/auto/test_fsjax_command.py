@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from bad_calls import bad_calls
 
 import fsjax
 from fsjax.__main__ import main
@@ -72,16 +73,6 @@ def test_names_of_a_file_say_nothing_to_the_terminal(folder, capsys):
 
 
 @pytest.mark.slow
-def test_arrays_in_an_archive(folder):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(100, 4))
-    y = (X[:, 3] + 0.3 * rng.normal(size=100) > 0).astype(int)
-    np.savez("arrays.npz", X=X, y=y)
-    assert main(["select", "arrays.npz", "--target=y", *FLAGS[1:], "--workdir=out"]) == 0
-    assert json.loads(Path("out/selection.json").read_text())["columns"] == ["x3"]
-
-
-@pytest.mark.slow
 def test_several_targets_and_a_sparse_file(folder):
     rng = np.random.default_rng(0)
     X = sp.random_array((100, 4), density=0.6, rng=rng, format="csr")
@@ -112,27 +103,25 @@ def test_a_scheduler_that_ends_it_gets_a_report(folder, capsys, monkeypatch):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["select", "table.csv", "--target=labl"], "did you mean 'label'"),
-        (["select", "tabel.csv", "--target=label"], "did you mean table.csv"),
-        (["select", "table.csv"], "--target"),
-        (["select", "table.csv", "--target=label", "--budgt=3"], "did you mean '--budget'"),
-        (["select", "table.csv", "--target=label", "--budget=soon"], "choose a time such as"),
-        (["select", "table.csv", "--target=label", "--judge=tree"], "did you mean 'trees'"),
-        (["select", "table.csv", "--target=label", "--task=rank"], "task='rank'"),
-        (["select", "table.csv", "--target=label", "--groups=pateint"], "did you mean 'patient'"),
-        (["select", "table.csv", "--target=label", "--drop=z"], "--drop=z"),
-        (["select", "table.csv", "--target=label", "--workdir=table.csv"], "is a file"),
-        (["select", "table.csv", "--target=label", "--fdr=x"], "invalid float value"),
-        (["selct"], "invalid choice"),
-        ([], "required"),
-    ],
+@bad_calls(
+    ("select table.csv --target=labl", "did you mean 'label'"),
+    ("select tabel.csv --target=label", "did you mean table.csv"),
+    ("select table.csv", "--target"),
+    ("select table.csv --target=label --budgt=3", "did you mean '--budget'"),
+    ("select table.csv --target=label --budget=soon", "choose a time such as"),
+    ("select table.csv --target=label --judge=tree", "did you mean 'trees'"),
+    ("select table.csv --target=label --task=rank", "task='rank'"),
+    ("select table.csv --target=label --groups=pateint", "did you mean 'patient'"),
+    ("select table.csv --target=label --drop=z", "--drop=z"),
+    ("select table.csv --target=label --workdir=table.csv", "is a file"),
+    ("select table.csv --target=label --fdr=x", "invalid float value"),
+    ("selct", "invalid choice"),
+    ("", "required"),
 )
-def test_mistakes_are_one_line(folder, capsys, arguments, message):
+def test_mistakes_are_one_line(folder, capsys, bad):
+    arguments, message = bad
     try:
-        code = main(arguments)
+        code = main(arguments.split())
     except SystemExit as stop:
         code = stop.code
     output = capsys.readouterr().err.strip()
@@ -189,10 +178,3 @@ def test_completion(shell, paths, capsys):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
     assert all(text in script for text in ("select", "convert", "--budget", "--target", paths))
-
-
-def test_help(capsys):
-    with pytest.raises(SystemExit):
-        main(["select", "--help"])
-    out = capsys.readouterr().out
-    assert "--target NAME" in out and "Ctrl-C" in out and "(default: 5min)" in out

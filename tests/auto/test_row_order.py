@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from bad_calls import bad_calls, refuses
 
 from fsjax.auto.reading.flag_inputs import row_groups, row_order
-from fsjax.errors import DataError
 
 DAYS = pd.date_range("2023-11-20", periods=60, freq="3D")
 
@@ -41,26 +41,18 @@ def test_open_dates_are_said_and_ties_keep_their_order() -> None:
     assert row_order("day", pd.Series(["2024-03-02", "2024-03-01"])).remark == ""
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ([1.0, np.nan, 2.0], "'t' has no value in 1 of 3 rows .first: row 1"),
-        (["2024-01-01", " ", None], "'t' has no value in 2 of 3 rows"),
-        (["early", "late", "later"], "neither numbers nor dates .such as 'early'"),
-        ([True, False, True], "true and false"),
-        (
-            ["2024-01-01"] * 39 + ["soon"],
-            "1 of 40 values .* .first: 'soon' in row 39",
-        ),
-    ],
+@bad_calls(
+    (row_order, [1.0, np.nan, 2.0], "'t' has no value in 1 of 3 rows ", "row 1"),
+    (row_order, ["2024-01-01", " ", None], "'t' has no value in 2 of 3 rows"),
+    (row_order, ["early", "late", "later"], "neither numbers nor dates ", "'early'"),
+    (row_order, [True, False, True], "true and false"),
+    (row_order, ["2024-01-01"] * 39 + ["soon"], "1 of 40 values", "'soon' in row 39"),
+    (row_groups, ["b", None, "a", ""], "groups: column 't' has no value in 2 of 4 rows"),
+    (row_groups, ["b", "  ", "a", np.nan], "groups: column 't' has no value in 2 of 4 rows"),
 )
-def test_rows_whose_time_is_unknown_are_refused(values: list, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        row_order("t", pd.Series(values))
+def test_bad_calls(bad: tuple) -> None:
+    refuses(lambda: bad[0]("t", pd.Series(bad[1])), *bad[2:])
 
 
-def test_rows_without_a_group_are_refused() -> None:
+def test_groups_are_numbered() -> None:
     np.testing.assert_array_equal(row_groups("g", pd.Series(["b", "a", "b"])), [0, 1, 0])
-    for gap in (None, "", "  ", np.nan):
-        with pytest.raises(DataError, match="groups: column 'g' has no value in 2 of 4 rows"):
-            row_groups("g", pd.Series(["b", gap, "a", gap]))

@@ -194,16 +194,6 @@ def test_where_only_a_leak_predicts_it_is_the_answer_and_named():
 
 
 @pytest.mark.slow
-def test_a_leak_that_keep_names_takes_part_and_is_named():
-    frame, y = table()
-    frame["billed"] = np.where(y == "yes", 2.0, -2.0) + np.random.default_rng(5).random(240)
-    result = fsjax.select(frame, y, **LINEAR, budget=None, keep=["billed"])
-    assert result.columns == ["billed"] and result.with_leaks is None
-    (note,) = [note for note in result.notes if note.kind == "near leak"]
-    assert note.column == "billed" and "keep names it" in note.text
-
-
-@pytest.mark.slow
 def test_rare_classes_are_set_aside_and_named():
     frame, y = table()
     y = y.astype(object)

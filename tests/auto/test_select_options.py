@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from auto_helpers import LINEAR, QUICK, table
+from bad_calls import bad_calls, refuses
 from marks import slow_ids
 
 import fsjax
@@ -17,7 +18,7 @@ from fsjax.auto.certainty import findings, stability
 from fsjax.auto.contest import cross_validation, network_rankings
 from fsjax.auto.contest.rankers import martingale_residuals
 from fsjax.auto.contest.rankers.parts import Part
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import DataError
 
 
 @pytest.mark.slow
@@ -123,46 +124,31 @@ def test_a_short_time_gives_a_short_answer(monkeypatch):
     assert "Lasso path" in note.text and "nothing is said about them" in note.text
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"y": np.zeros(240)}, "the target has only one value"),
-        ({"y": np.zeros(5)}, "y has 5 values for 240 rows"),
-        ({"task": "clasification"}, "did you mean 'classification'"),
-        ({"metric": "r2"}, "metric='r2' of classification"),
-        ({"fdr": 2}, "fdr=2; choose a number between 0 and 1"),
-        ({"methods": ("l2",)}, "methods='l2': allowed: 'random', 'univariate', 'l1'"),
-        ({"budget": "soon"}, "choose a time such as"),
-        ({"seed": -1}, "seed=-1"),
-        ({"keep": ["wight"]}, "keep='wight': did you mean 'weight'"),
-        ({"keep": ["weight"], "drop": ["weight"]}, "'weight' is in keep and in drop"),
-        ({"costs": {"weight": 0}}, "costs.'weight'.=0; choose a number above 0"),
-        ({"judge": "tree"}, "judge='tree': did you mean 'trees'"),
-        ({"row_groups": np.zeros(240), "ordered": True}, "not both"),
-        ({"task": "regression"}, "not numbers; give numbers, or task=.classification"),
-        ({"task": "survival"}, "not numbers"),
-        ({"task": "counts", "y": np.linspace(-1, 1, 240)}, "count"),
-        ({"X": np.zeros(3)}, "X has shape"),
-        ({"X": np.ones((240, 3))}, "no column is left"),
-        ({"X": np.c_[np.ones(240), np.random.default_rng(0).random(240)]}, "one column, 'x1'"),
-    ],
+@bad_calls(
+    ({"y": np.zeros(240)}, "the target has only one value"),
+    ({"y": np.zeros(5)}, "y has 5 values for 240 rows"),
+    ({"task": "clasification"}, "did you mean 'classification'"),
+    ({"metric": "r2"}, "metric='r2' of classification"),
+    ({"fdr": 2}, "fdr=2; choose a number between 0 and 1"),
+    ({"methods": ("l2",)}, "methods='l2': allowed: 'random', 'univariate', 'l1'"),
+    ({"budget": "soon"}, "choose a time such as"),
+    ({"seed": -1}, "seed=-1"),
+    ({"keep": ["wight"]}, "keep='wight': did you mean 'weight'"),
+    ({"keep": ["weight"], "drop": ["weight"]}, "'weight' is in keep and in drop"),
+    ({"costs": {"weight": 0}}, "costs", "'weight'", "=0; choose a number above 0"),
+    ({"judge": "tree"}, "judge='tree': did you mean 'trees'"),
+    ({"row_groups": np.zeros(240), "ordered": True}, "not both"),
+    ({"task": "regression"}, "not numbers", "task='classification"),
+    ({"task": "survival"}, "not numbers"),
+    ({"task": "counts", "y": np.linspace(-1, 1, 240)}, "count"),
+    ({"X": np.zeros(3)}, "X has shape"),
+    ({"X": np.ones((240, 3))}, "no column is left"),
+    ({"X": np.c_[np.ones(240), np.random.default_rng(0).random(240)]}, "one column, 'x1'"),
 )
-def test_bad_calls_are_refused_before_anything_runs(change, message, monkeypatch):
+def test_bad_calls(bad, monkeypatch):
     monkeypatch.setattr(cross_validation.Contest, "_fold", lambda *_: pytest.fail("it ran"))
     frame, y = table()
-    with pytest.raises((ConfigError, DataError), match=message):
-        fsjax.select(**{"X": frame, "y": y, **change})
-
-
-@pytest.mark.slow
-def test_no_false_discovery_rate_is_told_where_no_decoys_ran(monkeypatch):
-    nothing = findings.no_decoys(10, "l1")
-    monkeypatch.setattr(findings, "compete_with_decoys", lambda *_: nothing)
-    monkeypatch.setattr(pipeline, "compete_with_decoys", lambda *_: nothing)
-    frame, y = table()
-    result = fsjax.select(frame, y, **LINEAR, budget=None, fdr=0.2)
-    assert "are not known" in result.statements[0] and result.columns == []
-    assert result.table["false_discovery_rate"].isna().all()
+    refuses(lambda: fsjax.select(**{"X": frame, "y": y, **bad[0]}), *bad[1:])
 
 
 @pytest.mark.slow
@@ -234,18 +220,6 @@ def test_noise_by_patient_is_nothing_and_halves_keep_patients_whole(monkeypatch)
     signal = X + 3 * y[:, None] * (np.arange(10) == 4)
     reference = fsjax.select(signal, y, methods=QUICK, budget=None, row_groups=patients)
     assert reference.better_than_chance and cut and not any(cut)
-
-
-@pytest.mark.slow
-def test_the_judge_is_told_and_may_be_chosen():
-    from sklearn.neighbors import KNeighborsClassifier
-
-    frame, y = table()
-    result = fsjax.select(
-        frame, y, methods=QUICK, budget=None, judge=KNeighborsClassifier(), metric="f1_macro"
-    )
-    assert result.judge == "KNeighborsClassifier()" and result.metric == "f1_macro"
-    assert set(result.columns) == {"weight", "kind"} and 0.9 < result.score <= 1
 
 
 def test_missing_numbers_are_imputed_by_default_and_listed():

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from bad_calls import bad_calls, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
@@ -26,8 +27,7 @@ from fsjax.auto.contest.scoring import METRICS, OF_TASK
 from fsjax.auto.reading import column_operations as table_columns
 from fsjax.auto.reading.columns import design_of_array
 from fsjax.auto.reading.sparse_columns import sparse_design
-from fsjax.errors import ConfigError, DataError
-from fsjax.estimators import AutoSelector
+from fsjax.errors import ConfigError
 from fsjax.tables.readers.table_files import load_frame
 
 QUICK = ("univariate", "l1")
@@ -104,14 +104,6 @@ def test_a_wide_table_is_never_dense(never_dense, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_shuffled_labels_are_no_finding():
-    X, y = table()
-    y = np.random.default_rng(3).permutation(y)
-    selection = fsjax.select(sp.csr_array(X), y, methods=QUICK, budget=None)
-    assert not selection.better_than_chance and selection.columns == []
-
-
-@pytest.mark.slow
 def test_a_network_competes(never_dense, monkeypatch):
     # Networks train on the columns that screening keeps, which alone become dense.
     monkeypatch.setattr(network_rankings, "MAX_COLUMNS", 100)
@@ -145,24 +137,20 @@ def test_columns_of_no_use_are_said():
     np.testing.assert_array_equal(selection.X.toarray(), X[:, [0, 3, 5, 7]])
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"X": sp.csr_array((160, 5))}, "no column is left.*'x0' has one value only"),
-        ({"X": sp.csr_array([[1.0, np.nan], [0.0, 2.0]]), "y": [0, 1]}, "1 missing.*SimpleImputer"),
-        ({"X": sp.csr_array([[1.0, np.inf], [0.0, 2.0]]), "y": [0, 1]}, "1 infinite"),
-        ({"X": sp.csr_array([[1.0, 0], [0, 1j]]), "y": [0, 1]}, "give real numbers"),
-        ({"X": sp.coo_array(np.ones(160))}, "X has shape"),
-        ({"X": sp.csr_array((0, 4)), "y": []}, "X has shape"),
-        ({"y": np.zeros(5)}, "y has 5 values for 160 rows"),
-        ({"impute": "medain"}, "did you mean 'median'"),
-    ],
+@bad_calls(
+    ({"X": sp.csr_array((160, 5))}, "no column is left", "'x0' has one value only"),
+    ({"X": sp.csr_array([[1.0, np.nan], [0.0, 2.0]]), "y": [0, 1]}, "1 missing", "SimpleImputer"),
+    ({"X": sp.csr_array([[1.0, np.inf], [0.0, 2.0]]), "y": [0, 1]}, "1 infinite"),
+    ({"X": sp.csr_array([[1.0, 0], [0, 1j]]), "y": [0, 1]}, "give real numbers"),
+    ({"X": sp.coo_array(np.ones(160))}, "X has shape"),
+    ({"X": sp.csr_array((0, 4)), "y": []}, "X has shape"),
+    ({"y": np.zeros(5)}, "y has 5 values for 160 rows"),
+    ({"impute": "medain"}, "did you mean 'median'"),
 )
-def test_bad_calls_are_refused_before_anything_runs(change, message, monkeypatch):
+def test_bad_calls(bad, monkeypatch):
     monkeypatch.setattr(cross_validation.Contest, "_fold", lambda *_: pytest.fail("it ran"))
     X, y = table()
-    with pytest.raises((ConfigError, DataError), match=message):
-        fsjax.select(**{"X": sp.csr_array(X), "y": y, **change})
+    refuses(lambda: fsjax.select(**{"X": sp.csr_array(X), "y": y, **bad[0]}), *bad[1:])
 
 
 def test_frames_that_are_sparse_in_part_are_read_as_before():
@@ -304,15 +292,6 @@ def test_leaks_and_what_could_stand_for_what():
     assert leaks(compared, number, "regression") == leaks(made, number, "regression") != []
     order = np.arange(compared.num_units)
     np.testing.assert_allclose(alike(compared, order), alike(made, order), atol=1e-9)
-
-
-@pytest.mark.slow
-def test_the_estimator():
-    X, y = table()
-    selection = AutoSelector(methods=QUICK, budget=None).fit(sp.csc_array(X), y)
-    assert set(selection.get_support(indices=True)) <= {3, 5, 11}
-    assert selection.transform(sp.csr_array(X)).shape == (160, selection.n_features_)
-    assert sp.issparse(selection.transform(sp.csr_array(X)))
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from configs import papers
 from fsjax.estimators import ESTIMATORS
 
 #: Autoencoders and gates that look for variance, of which standardising leaves none.
@@ -30,11 +29,3 @@ def test_continuous_columns_are_cut_into_bins(name: str) -> None:
     y = (X[:, 8] + X[:, 11] + 0.5 * rng.normal(size=300) > 0).astype(int)
     # With every value a symbol of its own, each column tells all, and the first ones win.
     assert set(ESTIMATORS[name](2).fit(X, y).get_support(indices=True)) == {8, 11}
-
-
-def test_the_settings_of_the_papers_do_not_follow_the_defaults() -> None:
-    for name in ("cife", "icap"):
-        config = papers.get_config(f"wast,{name},madelon")
-        assert config.method.bins is None and config.data.scaling == "none"
-    for name, scaling in (("aefs", "scalar"), ("quick_selection", "scalar"), ("dufs", "standard")):
-        assert papers.get_config(f"wast,{name},madelon").data.scaling == scaling

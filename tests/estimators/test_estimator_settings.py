@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from bad_calls import bad_calls, refuses
 
 import fsjax
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import DataError
 from fsjax.estimators import ESTIMATORS, IPCAE, STG, WAST, FisherScore, RandomSelection, load
 
 ROWS = 60
@@ -27,57 +28,65 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fsjax.Plan, "train", train)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"class_weight": {0: -1}}, "class_weight has -1 for the class 0"),
-        ({"class_weight": {0: "a"}}, "class_weight has 'a' for the class 0"),
-        ({"class_weight": {9: 1}}, r"class_weight has the class 9; y has \[0, 1\]"),
-        ({"class_weight": {0: 0}}, "leaves fewer than two classes"),
-        ({"class_weight": "balancd"}, "class_weight='balancd'; choose 'balanced'"),
-        ({"verbose": "no"}, "verbose='no'; choose True or False"),
-        ({"standardize": 2}, "standardize=2; choose True, False, or"),
-        ({"standardize": "standart"}, "standardize='standart'.*did you mean"),
-        ({"random_state": 1.5}, "random_state=1.5; choose a seed from 0"),
-        ({"random_state": True}, "random_state=True; choose a seed"),
-        ({"random_state": -1}, "random_state=-1; choose a seed"),
-        ({"groups": [0, 0, 1, np.nan]}, "groups has missing labels"),
-        ({"groups": [0, 0, 1, None]}, "groups has missing labels"),
-        ({"groups": np.array([0, "a", 1, "c"], object)}, "groups has labels of several types"),
-        ({"validation_data": (X, None)}, "validation_data has 60 rows in X and a y"),
-        ({"validation_data": (X[:, :3], Y)}, "validation_data: X has 3 features"),
-        ({"validation_data": (X * np.nan, Y)}, r"validation_data has .*\(NaN\).*impute"),
-        ({"validation_data": 3}, r"validation_data is not a pair; give \(X, y\)"),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+FRAME = pd.DataFrame(X, columns=list("abcd"))
+DAYS = pd.date_range("2020", periods=ROWS)
+GAPS = np.array(["a", None] * (ROWS // 2), object)
+CLASSES = np.where(Y, "a", "b")
+
+
+def fit(build: Any = IPCAE, x: Any = X, y: Any = Y, k: Any = 2, weight: Any = None, **given: Any):
+    """A call of fit, whose mistake is one of the arguments."""
+    return lambda: build(k, **given).fit(x, y, weight)
+
+
+@bad_calls(
+    (fit(k=7), "X has 4 columns; choose at most 4"),
+    (fit(k=0), "whole number from 1 to 4"),
+    (fit(k=1.5), "share in (0, 1]"),
+    (fit(k="two"), "whole number from 1 to 4"),
+    (fit(task="clasification"), "did you mean 'classification'"),
+    (fit(FisherScore, task="regression"), "allowed: 'classification'"),
+    (fit(task="regression", y=CLASSES), "not numbers"),
+    (fit(y=X[:, 2]), "choose task='regression'"),
+    (fit(y=np.full(ROWS, "same")), "one class only"),
+    (fit(y=None), "requires y"),
+    (fit(y=GAPS), "y has missing labels"),
+    (fit(hidden=(0,)), "hidden"),
+    (fit(learning_rate=-1.0), "learning_rate"),
+    (fit(n_seeds=0), "n_seeds=0"),
+    (fit(num_epochs=0), "num_epochs=0"),
+    (fit(batch_size=0), "batch_size=0"),
+    (fit(validation_fraction=1.0), "validation_fraction"),
+    (fit(class_weight={0: -1}), "class_weight has -1 for the class 0"),
+    (fit(class_weight={0: "a"}), "class_weight has 'a' for the class 0"),
+    (fit(class_weight={9: 1}), "class_weight has the class 9; y has [0, 1]"),
+    (fit(class_weight={0: 0}), "leaves fewer than two classes"),
+    (fit(class_weight="balancd"), "class_weight='balancd'; choose 'balanced', a dictionary"),
+    (fit(verbose="no"), "verbose='no'; choose True or False"),
+    (fit(standardize=2), "standardize=2; choose True, False, or"),
+    (fit(standardize="standart"), "standardize='standart'", "did you mean"),
+    (fit(random_state=1.5), "random_state=1.5; choose a seed from 0"),
+    (fit(random_state=True), "random_state=True; choose a seed"),
+    (fit(random_state=-1), "random_state=-1; choose a seed"),
+    (fit(groups=[0, 0, 1, np.nan]), "groups has missing labels"),
+    (fit(groups=[0, 0, 1, None]), "groups has missing labels"),
+    (fit(groups=np.array([0, "a", 1, "c"], object)), "groups has labels of several types"),
+    (fit(validation_data=(X, None)), "validation_data has 60 rows in X and a y"),
+    (fit(validation_data=(X[:, :3], Y)), "validation_data: X has 3 features"),
+    (fit(validation_data=(X * np.nan, Y)), "validation_data has ", "(NaN)", "impute"),
+    (fit(validation_data=3), "validation_data is not a pair; give (X, y)"),
+    (fit(x=FRAME.assign(c="text")), "1 of 4 columns that are not numbers"),
+    (fit(x=FRAME.assign(d=DAYS)), "not numbers: 'd'"),
+    (fit(x=FRAME.set_axis(list("abca"), axis=1)), "several columns called 'a'"),
+    (fit(weight="balanced"), "sample_weight: ", "give a number for each row"),
+    (lambda: IPCAE(seed=3), "no argument 'seed': did you mean 'random_state"),
+    (lambda: IPCAE(lr=3), "no argument 'lr': did you mean 'learning_rate"),
+    (lambda: IPCAE(k=3), "no argument 'k': did you mean 'n_features"),
+    (lambda: IPCAE(X, Y), "got 2 arguments without names", "as"),
 )
 @pytest.mark.usefixtures("untrained")
-def test_mistakes(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        IPCAE(2, **given).fit(X, Y)
-
-
-@pytest.mark.usefixtures("untrained")
-def test_tables_that_are_none() -> None:
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    with pytest.raises(DataError, match="1 of 4 columns that are not numbers"):
-        IPCAE(2).fit(frame.assign(c="text"), Y)
-    with pytest.raises(DataError, match="not numbers: 'd'"):
-        IPCAE(2).fit(frame.assign(d=pd.date_range("2020", periods=ROWS)), Y)
-    with pytest.raises(DataError, match="several columns called 'a'"):
-        IPCAE(2).fit(frame.set_axis(list("abca"), axis=1), Y)
-    with pytest.raises(DataError, match="y has missing labels"):
-        IPCAE(2).fit(X, np.array(["a", None] * (ROWS // 2), object))
-    with pytest.raises(DataError, match="sample_weight: .*give a number for each row"):
-        IPCAE(2).fit(X, Y, sample_weight="balanced")
-
-
-def test_arguments_have_their_names() -> None:
-    for given, meant in (("seed", "random_state"), ("lr", "learning_rate"), ("k", "n_features")):
-        with pytest.raises(TypeError, match=f"no argument '{given}': did you mean '{meant}"):
-            IPCAE(**{given: 3})
-    with pytest.raises(TypeError, match="got 2 arguments without names.*as"):
-        IPCAE(X, Y)
+def test_bad_calls(bad: tuple) -> None:
+    refuses(*bad, error=(ValueError, TypeError))
 
 
 def test_arguments_that_a_method_refuses_are_none_of_the_class() -> None:
@@ -137,12 +146,6 @@ def test_random_generators_draw_the_seed() -> None:
 
 def test_what_is_saved_where(tmp_path) -> None:
     fitted = FisherScore(2, hidden=(4,), num_epochs=1).fit(X, Y)
-    with pytest.raises(ConfigError, match="is a folder; give the name of a file"):
-        fitted.save(tmp_path)
-    with pytest.raises(ConfigError, match="save an estimator with its own method"):
-        fsjax.save(fitted, tmp_path / "a")
-    with pytest.raises(ConfigError, match=r"plot\('selection'\) has no option 'tittle'"):
-        fitted.plot(tittle="a")
-    assert (
-        repr(fitted.result_) == "FitResult(fisher_score on table, classification, K=2, seeds=(0,))"
-    )
+    refuses(lambda: fitted.save(tmp_path), "is a folder; give the name of a file")
+    refuses(lambda: fsjax.save(fitted, tmp_path / "a"), "save an estimator with its own method")
+    refuses(lambda: fitted.plot(tittle="a"), "plot('selection') has no option 'tittle'")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 
 import numpy as np
 import pytest
+from bad_calls import bad_calls, refuses
 
 import fsjax
 from fsjax.data import Dataset, load
-from fsjax.errors import ConfigError, DataError
 from fsjax.evaluation import check_protocols, evaluate, protocols, svm_accuracy
 
 
@@ -86,57 +85,37 @@ def test_the_same_set_on_another_split_is_another_one(
     assert accuracies[0] == accuracies[2] > accuracies[1]
 
 
-@pytest.mark.parametrize(
-    ("names", "num_features", "message"),
-    [
-        (("embeded",), (), "evaluation.protocols has 'embeded'"),
-        (("knn",), (), "allowed: 'embedded', 'svm', 'retrain'"),
-        ("svm", (), r"give a tuple of names: \('svm',\)"),
-        (("svm",), (65,), "evaluation.num_features has 65 but X"),
-        (("svm",), (25, 0), "evaluation.num_features=0"),
-        (("svm",), (2.5,), "evaluation.num_features=2.5"),
-    ],
+@bad_calls(
+    ((("embeded",), (), 64), "evaluation.protocols has 'embeded'"),
+    ((("knn",), (), 64), "allowed: 'embedded', 'svm', 'retrain'"),
+    (("svm", (), 64), "give a tuple of names: ('svm',)"),
+    ((("svm",), (65,), 64), "evaluation.num_features has 65 but X"),
+    ((("svm",), (25, 0), 64), "evaluation.num_features=0"),
+    ((("svm",), (2.5,), 64), "evaluation.num_features=2.5"),
+    ((("embedded", "svm"), (), 10), "leave 'svm' out of evaluation.protocols"),
 )
-def test_mistakes(names: object, num_features: tuple, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        check_protocols(names, num_features, 64)
-
-
-@pytest.mark.parametrize(
-    ("changes", "this"),
-    [
-        ({"name": "mnist"}, "'mnist' (1797 rows, 64 columns)"),
-        ({"name": "table", "rows": 1796}, "'table' (1796 rows, 64 columns)"),
-        ({"name": "digits", "columns": 63}, "'digits' (1797 rows, 63 columns)"),
-    ],
-)
-def test_other_data_than_those_of_the_fit(
-    result: fsjax.FitResult, digits: Dataset, calls: list, changes: dict, this: str
-) -> None:
-    rows, columns = changes.get("rows", 1797), changes.get("columns", 64)
-    assert digits.y is not None
-    other = Dataset(changes["name"], np.asarray(digits.X)[:rows, :columns], digits.y[:rows])
-    message = f"'digits' (1797 rows, 64 columns); this is {this}; pass the data of the fit"
-    with pytest.raises(DataError, match=re.escape(message)):
-        evaluate(result, other, ("svm",))
-    assert not calls
-
-
-def test_mistakes_are_found_before_anything_is_computed(
-    result: fsjax.FitResult, digits: Dataset, calls: list
-) -> None:
-    with pytest.raises(ConfigError, match="noise_std=-1"):
-        evaluate(result, digits, ("svm",), noise_std=-1)
-    with pytest.raises(ConfigError, match="choose at most 64"):
-        evaluate(result, digits, ("svm",), (65,))
-    with pytest.raises(DataError, match="the SVM protocol needs class labels"):
-        evaluate(result, dataclasses.replace(digits, y=None, class_names=None), ("svm",))
-    assert not calls
+def test_bad_protocols(bad: tuple) -> None:
+    refuses(lambda: check_protocols(*bad[0], num_classes=0 if bad[0][2] == 10 else 2), bad[1])
 
 
 def test_classes_are_needed_for_svm_only() -> None:
     check_protocols(("embedded",), (), 10, num_classes=0)
     check_protocols(("embedded", "svm"), (10,), 10)
     check_protocols(("embedded", "svm"), (), 10, num_classes=2)
-    with pytest.raises(DataError, match="leave 'svm' out of evaluation.protocols"):
-        check_protocols(("embedded", "svm"), (), 10, num_classes=0)
+
+
+@bad_calls(
+    ({"num_features": (65,)}, "choose at most 64"),
+    ({"noise_std": -1}, "noise_std=-1"),
+    ({"data": {"y": None, "class_names": None}}, "the SVM protocol needs class labels"),
+    ({"data": {"name": "mnist"}}, "'mnist' (1797 rows, 64 columns); pass the data of the fit"),
+    ({"rows": 1796}, "this is ", " (1796 rows, 64 columns)"),
+    ({"columns": 63}, "this is 'digits' (1797 rows, 63 columns)"),
+)
+def test_bad_calls(bad: tuple, result: fsjax.FitResult, digits: Dataset, calls: list) -> None:
+    options = dict(bad[0])
+    rows, columns = options.pop("rows", 1797), options.pop("columns", 64)
+    changes = {"name": "digits", "y": digits.y[:rows], **options.pop("data", {})}
+    data = Dataset(X=np.asarray(digits.X)[:rows, :columns], **changes)
+    refuses(lambda: evaluate(result, data, ("svm",), **options), *bad[1:])
+    assert not calls

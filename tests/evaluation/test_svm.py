@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bad_calls import bad_calls, refuses
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from fsjax.data import Dataset, load, make_split
-from fsjax.errors import ConfigError, DataError
 from fsjax.evaluation import svm_accuracy
 from fsjax.tables.splits import Split
 
@@ -69,38 +69,22 @@ def test_noise_of_a_column_does_not_depend_on_the_others(monkeypatch: pytest.Mon
     assert np.abs(np.corrcoef(noise, seen[1][:, 1])[0, 1]) < 0.6
 
 
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        (None, "small has no target"),
-        (np.linspace(0, 1, 40, dtype=np.float32), "small has a numeric target"),
-        ((np.arange(40) > 35).astype(np.int32), "30 training rows of small have only one"),
-    ],
+@bad_calls(
+    ({"y": None}, "small has no target"),
+    ({"y": np.linspace(0, 1, 40, dtype=np.float32)}, "small has a numeric target"),
+    ({"y": (np.arange(40) > 35).astype(np.int32)}, "30 training rows of small have only one"),
+    ({"columns": []}, "give (K,) column numbers"),
+    ({"columns": [[0, 1]]}, "shape (1, 2)"),
+    ({"columns": [0.0, 1.0]}, "type float64"),
+    ({"columns": [-1, 0]}, "columns from -1 to 0, but X has 3"),
+    ({"columns": [0, 3]}, "columns from 0 to 3"),
+    ({"noise_std": -0.1}, "choose a value from 0"),
+    ({"noise_std": np.nan}, "choose a "),
+    ({"noise_std": np.inf}, "choose a "),
+    ({"noise_std": "0.2"}, "choose a "),
+    ({"noise_std": True}, "choose a "),
 )
-def test_targets_that_cannot_be_judged(y: np.ndarray | None, message: str) -> None:
-    dataset, split = small(y)
-    with pytest.raises(DataError, match=message):
-        svm_accuracy(dataset, split, np.array([0]))
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ([], "give .K,. column numbers"),
-        ([[0, 1]], "shape .1, 2."),
-        ([0.0, 1.0], "type float64"),
-        ([-1, 0], "columns from -1 to 0, but X has 3"),
-        ([0, 3], "columns from 0 to 3"),
-    ],
-)
-def test_columns_that_do_not_exist(columns: list, message: str) -> None:
-    dataset, split = small(np.arange(40, dtype=np.int32) % 2)
-    with pytest.raises(ConfigError, match=message):
-        svm_accuracy(dataset, split, np.array(columns))
-
-
-@pytest.mark.parametrize("noise_std", [-0.1, np.nan, np.inf, "0.2", True])
-def test_noise_out_of_range(noise_std: object) -> None:
-    dataset, split = small(np.arange(40, dtype=np.int32) % 2)
-    with pytest.raises(ConfigError, match="choose a (value from 0|finite number)"):
-        svm_accuracy(dataset, split, np.array([0]), noise_std=noise_std)
+def test_bad_calls(bad: tuple) -> None:
+    call = {"y": np.arange(40, dtype=np.int32) % 2, "columns": [0], **bad[0]}
+    dataset, split = small(call.pop("y"))
+    refuses(lambda: svm_accuracy(dataset, split, np.array(call.pop("columns")), **call), bad[1])

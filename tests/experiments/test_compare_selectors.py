@@ -12,8 +12,6 @@ from experiments.studies import compare_selectors
 from experiments.studies.selectors import publish
 from experiments.studies.selectors.contenders import (
     CONTROLS,
-    ON_SMALL,
-    OURS,
     RIVALS,
     SELECTORS,
     task_of,
@@ -21,9 +19,7 @@ from experiments.studies.selectors.contenders import (
 from experiments.studies.selectors.judge import judge
 from experiments.studies.selectors.tables import MAX_ROWS, TABLES, read, split
 from fsjax.auto.contest.rankers.parts import Part
-from fsjax.data import Dataset
 from fsjax.errors import ConfigError
-from fsjax.estimators import ESTIMATORS
 
 
 @pytest.mark.slow
@@ -56,20 +52,6 @@ def test_what_is_too_slow_is_skipped_on_larger_tables_too(tmp_path: Path) -> Non
     assert skipped["breast_cancer", "RFE", 0] == "more than 0 CPU seconds"
 
 
-def test_packages_get_more_time_on_larger_tables_but_not_on_other_splits() -> None:
-    wine, digits = read("wine"), read("digits")
-
-    def reason_of(name: str, seconds: float, data: Dataset) -> str:
-        line = {"table": "wine", "selector": name, "cpu_seconds": seconds, "cells": wine.X.size}
-        rows = pd.DataFrame([line])
-        return compare_selectors.reason(name, data, "classification", rows, 12.0)
-
-    assert reason_of("STG", 13.0, digits) == "more than 12 CPU seconds"
-    assert reason_of("STG, its package", 13.0, digits) == ""
-    assert reason_of("STG, its package", 13.0, wine) == "more than 12 CPU seconds"
-    assert reason_of("STG, its package", 61.0, digits) == "more than 60 CPU seconds"
-
-
 def test_patience_is_for_larger_tables_but_not_for_other_splits() -> None:
     wine, digits = read("wine"), read("digits")
     line = {"table": "wine", "selector": "WAST", "cpu_seconds": 13.0, "cells": wine.X.size}
@@ -77,14 +59,6 @@ def test_patience_is_for_larger_tables_but_not_for_other_splits() -> None:
     for data, patience, skipped in ((digits, 0.0, True), (digits, 14.0, False), (wine, 14.0, True)):
         why = compare_selectors.reason("WAST", data, "classification", rows, 12.0, patience)
         assert bool(why) == skipped
-
-
-def test_lines_that_are_given_up_have_a_reason(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    compare_selectors.run(["wine"], ["F test"], path, 10.0, 60.0)
-    rows = compare_selectors.run(["wine"], ["F test", "Lasso"], path, 10.0, 60.0, not_run="no time")
-    assert rows["skipped"].replace("", np.nan).dropna().tolist() == ["not run: no time"] * 3
-    assert rows.loc[rows["selector"] == "F test", "svm"].notna().all()
 
 
 def test_tasks_and_controls() -> None:
@@ -98,12 +72,6 @@ def test_tasks_and_controls() -> None:
     assert why("CTRESim", digits, "classification", rows, 9.0) == ""
     assert task_of("wast", "regression") == "reconstruction"
     assert task_of("lassonet", "regression") == "regression"
-
-
-def test_every_estimator_takes_part() -> None:
-    assert set(OURS.values()) == set(ESTIMATORS) - {"random_selection"}
-    assert set(ON_SMALL) < set(OURS.values())
-    assert not (set(CONTROLS) | set(RIVALS)) & set(OURS)
 
 
 @pytest.mark.parametrize("name", ["wine+corrupted", "xor, 128", "diabetes", "digits"])
@@ -174,53 +142,6 @@ def test_means_ranks_and_files(tmp_path: Path) -> None:
     assert lines[2].startswith("| STG | 1.6 |") and len(lines) == 8
     assert lines[7].startswith("| Dense |  |")
     assert (tmp_path / "docs" / "pictures" / "ranks.png").stat().st_size > 5000
-
-
-def test_wide_tables_are_ranked_apart_and_with_madelon(tmp_path: Path) -> None:
-    def lines(table: str, values: dict[str, float]) -> list[dict]:
-        return [
-            {
-                "table": table, "selector": name, "split": seed, "k": 10,
-                "svm": value, "trees": value, "true": np.nan, "cpu_seconds": 1.0,
-                "skipped": "not run: no time" if np.isnan(value) else "",
-            }
-            for name, value in values.items()
-            for seed in range(3)
-        ]  # fmt: skip
-
-    for folder in ("reproduction", "docs/tables", "docs/pictures"):
-        (tmp_path / folder).mkdir(parents=True)
-    narrow = {"random columns": 50.0, "F test": 70.0, "WAST": 60.0, "CIFE": 99.0}
-    wide = {"random columns": 50.0, "F test": 60.0, "WAST": 70.0}
-    publish.write(
-        pd.DataFrame(
-            [*lines("wine", narrow), *lines("madelon", narrow)]
-            + [*lines("arcene", wide), *lines("pcmac", wide)]
-            # A table on which a selector was given up is shown, but not ranked.
-            + lines("dexter", {**wide, "WAST": np.nan})
-        ),
-        tmp_path,
-    )
-    first = pd.read_csv(tmp_path / "reproduction" / "selectors.csv")
-    assert set(first["table"]) == {"wine", "madelon"}
-    second = pd.read_csv(tmp_path / "reproduction" / "selectors_wide.csv")
-    assert set(second["table"]) == {"madelon", "arcene", "pcmac", "dexter"}
-    assert set(second["selector"]) == set(wide)
-    written = (tmp_path / "docs" / "tables" / "selectors_wide.md").read_text().splitlines()
-    # First on two of three tables, second on madelon.
-    assert written[2].startswith("| WAST | 1.3 | 66.7 | +3.3 (") and len(written) == 5
-    assert (tmp_path / "docs" / "pictures" / "ranks_wide.png").stat().st_size > 5000
-
-    # A later run of one selector renews its lines, in both comparisons, and nothing else.
-    publish.write(
-        pd.DataFrame([*lines("madelon", {"WAST": 80.0}), *lines("pcmac", {"WAST": 55.0})]), tmp_path
-    )
-    for name, before, table in (("", first, "madelon"), ("_wide", second, "pcmac")):
-        after = pd.read_csv(tmp_path / "reproduction" / f"selectors{name}.csv")
-        renewed = (before["selector"] == "WAST") & before["table"].isin(["madelon", table])
-        pd.testing.assert_frame_equal(after[~renewed], before[~renewed])
-        assert after[renewed].set_index("table")["score"][table] == {"": 80.0, "_wide": 55.0}[name]
-    assert after.set_index(["table", "selector"])["score"]["madelon", "WAST"] == 80.0
 
 
 def test_unknown_names_are_refused(tmp_path: Path) -> None:

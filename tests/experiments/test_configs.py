@@ -9,7 +9,7 @@ from marks import slow_ids, some_long
 from quick_configs import MODULES, quick, quick_any
 
 from configs import any as any_method
-from configs import ctre_sim, gjsd, ip_cae, quick_selection, wast
+from configs import wast
 from experiments.launch.experiment import build_method, load_data, make_plan, run_experiment
 from fsjax.data import available
 from fsjax.errors import ConfigError
@@ -52,23 +52,6 @@ def test_every_method_has_a_config_that_can_be_run(name: str) -> None:
 def test_every_config_runs(name: str, tmp_path: Path) -> None:
     result = run_experiment(quick_config(name), tmp_path / name, progress=False)
     assert result["method"] == name
-
-
-def test_the_variant_chooses_the_settings() -> None:
-    assert ip_cae.get_config().data.name == "digits"
-    assert ip_cae.get_config("coil20").method.noise != ip_cae.get_config("digits").method.noise
-    weak = gjsd.get_config("isolet,reconstruction").method.gjsd_weight
-    assert weak < gjsd.get_config("isolet").method.gjsd_weight
-    assert weak < gjsd.get_config("coil20,reconstruction").method.gjsd_weight
-    weights = {
-        name: wast.get_config(name).method.sensitivity_weight
-        for name in ("madelon", "coil20", "smk_can_187", "gla_bra_180")
-    }
-    assert len(set(weights.values())) == 4
-    further = quick_selection.get_config("isolet").evaluation.num_features
-    assert len(further) > 1 and not quick_selection.get_config("mnist").evaluation.num_features
-    assert ctre_sim.get_config("isolet").train.best_by == "accuracy"
-    assert ctre_sim.get_config("isolet,reconstruction").train.best_by == "loss"
 
 
 @pytest.mark.parametrize("quick_run", [False, True], ids=["whole", "quick"])

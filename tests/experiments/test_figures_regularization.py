@@ -3,12 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from figure_checks import assert_all_readable, bars_of, legend_texts
 from scipy import stats
 
 from experiments.artifacts.figures.regularization import (
     better_pvalue,
-    plot_regularization,
     regularization_table,
 )
 from experiments.artifacts.statistics.trials import mean_interval
@@ -91,29 +89,3 @@ def test_pvalue_is_paired_where_trials_are_shared():
     assert better_pvalue(trials(a), trials(b, first=8)) == pytest.approx(welch)
     with_nan = trials(np.append(b, np.nan), first=8)
     assert better_pvalue(trials(a), with_nan) == pytest.approx(welch)
-
-
-@pytest.mark.parametrize("number", [1, 2, 4, 5])
-@pytest.mark.parametrize("repeats", [1, 8])
-def test_regularization_figures_are_readable(number, repeats):
-    strengths = {f"method {i}": (1e-5, 3e-5, 1e-4, 3e-4, 0.5) for i in range(number)}
-    figure = plot_regularization(regularization_rows(repeats, strengths))
-    assert [axes.get_title() for axes in figure.axes] == list(strengths)
-    assert legend_texts(figure) == ["logistic regression"]
-    assert_all_readable(figure)
-
-
-def test_regularization_lines():
-    rows = regularization_rows()
-    figure = plot_regularization(rows)
-    groups = rows[rows["method"] == "L2"].groupby("strength")["test_auc"]
-    axes = figure.axes[2]
-    np.testing.assert_allclose(axes.containers[0][0].get_ydata(), groups.mean())
-    np.testing.assert_allclose(bars_of(axes)[0], [mean_interval(v)[1] for _, v in groups])
-    labels = [label.get_text() for label in axes.get_xticklabels()]
-    assert labels == ["0.01", "0.1", "1", "10", "50"]
-    (band,) = axes.patches
-    expected = mean_interval(rows.loc[rows["method"] == "LR", "test_auc"])[1]
-    np.testing.assert_allclose(band.get_height(), 2 * expected)
-    without = plot_regularization(rows[rows["method"] != "LR"].drop(columns=["l0", "train_auc"]))
-    assert not without.legends and not without.axes[0].patches

@@ -3,18 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from binmask_trials import SIX
-from figure_checks import assert_all_readable, bars_of, legend_texts
+from figure_checks import bars_of
 
 from experiments.artifacts.figures.sparsity import (
     plot_accuracy_sparsity,
-    plot_layer_sparsity,
     sparsity_points,
 )
 from experiments.artifacts.statistics.trials import mean_interval
 from fsjax.errors import DataError
-
-FOUR_NETWORKS = tuple(f"{net} on {data}" for data in ("C10", "C100") for net in ("RN", "VGG"))
 
 
 def sparsity_rows(networks=("ResNet32 on CIFAR10",), methods=("BinMask", "ProbMask"), trials=4):
@@ -33,35 +29,6 @@ def sparsity_rows(networks=("ResNet32 on CIFAR10",), methods=("BinMask", "ProbMa
                     rows.append((network, method, trial, 1 - density, before, tuned))
     names = ["network", "method", "trial", "sparsity", "accuracy", "finetuned_accuracy"]
     return pd.DataFrame(rows, columns=names)
-
-
-def layer_rows(layers=17, methods=("BinMask", "ProbMask"), trials=4):
-    """Sparsities of the layers of a network like VGG19."""
-    rng = np.random.default_rng(0)
-    sizes = [int(1728 * 1.5**layer) for layer in range(layers)]
-    rows = []
-    for layer, size in enumerate(sizes):
-        for number, method in enumerate(methods):
-            for trial in range(trials):
-                level = 1 - 0.6 * np.exp(-0.35 * (layer + number))
-                sparsity = float(np.clip(level + 0.01 * rng.normal(), 0, 1))
-                rows.append((f"conv{layer + 1}", method, trial, sparsity, size))
-    return pd.DataFrame(rows, columns=["layer", "method", "trial", "sparsity", "size"])
-
-
-@pytest.mark.parametrize(
-    ("networks", "methods", "trials"),
-    [
-        (("ResNet32 on CIFAR10",), SIX, 4),
-        (FOUR_NETWORKS, ("BinMask", "ProbMask"), 4),
-        (("a", "b", "c"), ("BinMask",), 1),
-    ],
-)
-def test_sparsity_figures_are_readable(networks, methods, trials):
-    figure = plot_accuracy_sparsity(sparsity_rows(networks, methods, trials))
-    assert [axes.get_title() for axes in figure.axes] == list(networks)
-    assert legend_texts(figure)[-2:] == ["before fine-tuning", "after fine-tuning"]
-    assert_all_readable(figure)
 
 
 def test_sparsity_lines():
@@ -99,27 +66,3 @@ def test_trials_belong_together_by_strength_or_by_rank():
         plot_accuracy_sparsity(uneven)
     strengths = uneven["sparsity"].round(2)
     assert plot_accuracy_sparsity(uneven.assign(strength=strengths))
-
-
-@pytest.mark.parametrize(
-    ("layers", "methods", "trials"),
-    [(17, ("BinMask", "ProbMask"), 4), (33, ("BinMask",), 1), (1, SIX, 2)],
-)
-def test_layers_are_readable(layers, methods, trials):
-    figure = plot_layer_sparsity(layer_rows(layers, methods, trials))
-    (axes,) = figure.axes
-    assert len(axes.texts) == layers * len(methods)
-    assert legend_texts(figure) == list(methods)
-    assert_all_readable(figure)
-
-
-def test_layer_bars():
-    rows = layer_rows(3, trials=2)
-    (axes,) = plot_layer_sparsity(rows.rename(columns={"method": "setting"})).axes
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert names == ["conv1 (1728)", "conv2 (2592)", "conv3 (3888)"]
-    conv_rows = rows[(rows["layer"] == "conv1") & (rows["method"] == "BinMask")]
-    np.testing.assert_allclose(axes.patches[0].get_width(), 100 * conv_rows["sparsity"].mean())
-    left = round(((1 - conv_rows["sparsity"]) * 1728).mean())
-    assert axes.texts[0].get_text().endswith(f" %, {left}")
-    assert axes.get_ylim()[0] > axes.get_ylim()[1]  # the first layer is at the top

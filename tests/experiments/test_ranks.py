@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.artifacts.figures.ranks import plot_ranks
 from experiments.artifacts.statistics.ranks import cliques, critical_difference, rank
 from fsjax.errors import DataError
 
@@ -59,11 +58,3 @@ def test_gaps_are_refused() -> None:
         rank(scores)
     with pytest.raises(DataError, match="at least 3 methods"):
         rank(demsar().iloc[:, :2])
-
-
-def test_the_picture_names_every_method_once() -> None:
-    figure = plot_ranks(rank(demsar()), ours=["C4.5+m"])
-    shown = [text.get_text() for text in figure.axes[0].texts]
-    for name, value in rank(demsar()).mean.items():
-        assert sum(text in (f"{name}  {value:.1f}", f"{value:.1f}  {name}") for text in shown) == 1
-    assert any("critical difference 1.3" in text for text in shown)

@@ -49,15 +49,6 @@ def test_a_run(tmp_path: Path) -> None:
     assert page.count("<svg ") == 2 and "<?xml" not in page
 
 
-def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
-    for name in ("a.svg", "b.svg"):
-        figure = Figure()
-        figure.subplots().plot([1, 2])
-        report.save_figure(figure, tmp_path / name)
-    text = (tmp_path / "a.svg").read_text()
-    assert "<dc:date>" not in text and len(text) == len((tmp_path / "b.svg").read_text())
-
-
 def test_a_folder_of_runs(tmp_path: Path) -> None:
     leave_run(tmp_path / "one", [80.0, 90.0])
     leave_run(tmp_path / "two", [70.0, 71.0])

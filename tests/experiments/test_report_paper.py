@@ -4,10 +4,8 @@ import inspect
 
 import pytest
 
-from configs.rewiring import classifier_config
 from experiments.artifacts import published, published_value
 from experiments.artifacts.published import MAIN_RESULTS, Besides, agrees, published_rows
-from experiments.launch.experiment import build_method
 from fsjax.errors import ConfigError
 from fsjax.methods import METHODS
 from fsjax.tables.datasets.catalog import ENTRIES
@@ -25,20 +23,6 @@ def test_the_task_chooses_the_metric():
     entries = published("ip_cae", "coil20", "reconstruction", 50)
     assert list(entries) == ["reconstruction_frobenius"]
     assert entries["reconstruction_frobenius"]["source"] == "IP-CAE, Table 1"
-
-
-@pytest.mark.parametrize(
-    "experiment",
-    [
-        ("ip_cae", "digits", "classification", 50),
-        ("ip_cae", "coil20", "classification", 25),
-        ("ip_cae", "coil20", "regression", 50),
-        ("random_selection", "coil20", "classification", 50),
-        ("ip_cae", "mice_protein", "classification", 50),
-    ],
-)
-def test_unknown_experiments_have_no_numbers(experiment):
-    assert published(*experiment) == {}
 
 
 def test_data_sets_are_registered():
@@ -79,19 +63,6 @@ def test_options_of_wast_choose_the_table(settings, expected):
     assert svm("wast", "madelon", 20, 10, **settings)[1] == expected
 
 
-@pytest.mark.parametrize(
-    ("dataset", "settings"),
-    [
-        ("madelon", {"sensitivity_weight": 0.0, "accumulate": False}),
-        ("madelon", {"update": "epoch", "drop": "magnitude"}),
-        ("isolet", {"sensitivity_weight": 0.0}),
-        ("isolet", {"update": "epoch"}),
-    ],
-)
-def test_main_results_do_not_stand_for_other_options(dataset, settings):
-    assert published("wast", dataset, "reconstruction", 50, 10, settings) == {}
-
-
 def test_further_numbers_of_features():
     entries = published("wast", "har", "reconstruction", 50, 10)
     further = [f"svm_accuracy_k{k}" for k in (25, 75, 100, 150, 200)]
@@ -111,36 +82,9 @@ def test_options_of_the_tables_are_options_of_the_methods(name):
             assert set(row.options) <= set(settings)
 
 
-@pytest.mark.parametrize("name", ["ctre_sim", "ctre_seq", "set", "rigl", "snip", "dense"])
-def test_settings_of_the_configs_are_those_of_table_2(name):
-    settings = dict(build_method(classifier_config(name)("madelon")).about.settings)
-    (entry,) = published(name, "madelon", "classification", 20, 500, settings).values()
-    assert entry["source"] == "CTRE, Table 2"
-
-
 def ctre(method, dataset="madelon", width=1000, **settings):
     all_settings = {"hidden": (width,) * 3, **settings}
     return published(method, dataset, "classification", 20, 500, all_settings)
-
-
-@pytest.mark.parametrize(
-    ("method", "settings", "table"),
-    [
-        ("ctre_sim", {}, 2),
-        ("ctre_sim", {"grow": "similar"}, 4),
-        ("ctre_sim", {"similarity": "hebb"}, 5),
-        ("ctre_sim", {"similarity": "euclidean"}, 9),
-        ("ctre_sim", {"similarity_fraction": 0.5}, 7),
-        ("ctre_seq", {}, 2),
-        ("ctre_seq", {"similarity": "hebb"}, 5),
-        ("ctre_seq", {"order": "random_first"}, 10),
-        ("set", {}, 2),
-    ],
-)
-def test_options_of_ctre_choose_the_table(method, settings, table):
-    (entry,) = ctre(method, epsilon=1, **settings).values()
-    assert entry["source"] == f"CTRE, Table {table}"
-    assert ctre(method, epsilon=1.0, **settings) == {"embedded_accuracy": entry}
 
 
 def test_ctre_depends_on_the_network_alone():

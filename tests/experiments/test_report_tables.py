@@ -40,28 +40,6 @@ def test_missing_values():
     assert second[5:] == ["-", "0 of 3", "-", "-"]
 
 
-def test_what_papers_tell_beside_the_metrics_has_no_line():
-    metrics = {"svm_accuracy_k25": np.array([90.0]), "svm_accuracy": np.array([95.0])}
-    options = {"name": "wast", "dataset": "mnist", "task": "reconstruction", "num_epochs": 10}
-    result = row(**options, num_seeds=1, metrics=metrics)
-    assert {"params", "train_flops", "svm_accuracy_k25", "svm_accuracy_k200"} <= set(
-        result["paper"]
-    )
-    about = ["wast", "mnist", "50", "reconstruction"]
-    assert cells(summary_table([result])) == [
-        [*about, "svm_accuracy", "95.00 +- 0.00", "1", "95.27 +- 0.26", "-0.27", "WAST, Table 2"],
-        [
-            *about,
-            "svm_accuracy_k25",
-            "90.00 +- 0.00",
-            "1",
-            "88.89 +- 0.88",
-            "+1.11",
-            "WAST, Table 5",
-        ],
-    ]
-
-
 @pytest.mark.parametrize(
     ("metric", "value", "text"),
     [

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from launcher import launch, launch_here
+from launcher import launch
 from quick_configs import quick
 
 from experiments import artifacts
@@ -194,35 +194,6 @@ def test_a_killed_run_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.slow
-def test_wast_from_the_command_line(tmp_path: Path) -> None:
-    done = launch_here(
-        "run",
-        "--config=configs/wast.py:digits,quick",
-        "--config.train.num_epochs=1",
-        "--config.evaluation.num_features=5,8",
-        "--config.data.noise_std=0.1",
-        f"--workdir={tmp_path / 'run'}",
-    )
-    assert done.returncode == 0, done.stderr
-    assert "svm_accuracy" in done.stdout
-    result = json.loads((tmp_path / "run" / "result.json").read_text())
-    metrics = result["metrics"]
-    svm = {"svm_accuracy", "svm_accuracy_k5", "svm_accuracy_k8"}
-    assert svm | {"reconstruction_frobenius", "mse"} == set(metrics)
-    for name in svm:
-        assert len(metrics[name]) == 2 and all(20 < value <= 100 for value in metrics[name])
-    assert np.mean(metrics["svm_accuracy_k5"]) < np.mean(metrics["svm_accuracy"])
-    assert (result["task"], result["num_features"]) == ("reconstruction", 10)
-    assert result["best_epoch"] == [1, 1]
-    with (tmp_path / "run" / "metrics.csv").open() as file:
-        recorded = {f"{row['split']}/{row['metric']}" for row in csv.DictReader(file)}
-    assert {"train/loss", "train/sparsity", "train/topology_change"} <= recorded
-    assert not any(name.startswith("valid") for name in recorded)
-    for name in ("config.json", "scores.npz", "curves.png", "selection.png", "checkpoints"):
-        assert (tmp_path / "run" / name).exists()
-
-
-@pytest.mark.slow
 def test_own_table(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 5))
@@ -276,25 +247,6 @@ def test_protocols_have_the_options_of_the_configuration(
     assert protocols == [("svm", "retrain"), (5,)]
     assert options.pop("retrain").num_epochs == 2
     assert options == {"noise_std": 0.5, "scaling": "minmax", "sample_rows": 77}
-
-
-@pytest.mark.slow
-def test_compare_prints_one_table(tmp_path: Path) -> None:
-    done = launch_here(
-        "compare",
-        "--configs=configs/ip_cae.py:quick,configs/random_selection.py:quick",
-        f"--workdir={tmp_path}",
-        "--set=train.num_epochs=1",
-        "--set=seeds=1,2,3",
-        "--set=data.split_per_seed=true",
-    )
-    assert done.returncode == 0, done.stderr
-    assert "ip_cae" in done.stdout
-    assert "random_selection" in done.stdout
-    assert (tmp_path / "table.txt").exists()
-    results = list(tmp_path.glob("*/result.json"))
-    assert len(results) == 2
-    assert json.loads(results[0].read_text())["seeds"] == [1, 2, 3]
 
 
 def test_variants_that_the_comma_has_cut_are_joined() -> None:

@@ -156,20 +156,6 @@ def test_layers_come_in_the_order_of_the_network() -> None:
     assert sparsify.layers_of("probmask", chances, 0) == [("Conv_0", 0.75, 4)]
 
 
-def test_the_layers_shown_are_of_the_sparsest_good_network() -> None:
-    def setting(strength: float, sparsity: float, loss: float) -> dict:
-        return {
-            "method": "binmask",
-            "strength": strength,
-            "sparsity": (sparsity, 0.0),
-            "loss": (loss, 0.0),
-        }
-
-    settings = [setting(1e-6, 0.9, -0.2), setting(1e-5, 0.97, 0.9), setting(1e-4, 0.99, 1.1)]
-    assert sparsify.shown_strength(settings) == 1e-5
-    assert sparsify.shown_strength(settings[2:] + [setting(1e-3, 0.999, 5.0)]) == 1e-4
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

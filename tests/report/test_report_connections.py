@@ -50,21 +50,6 @@ def test_one_map_for_each_epoch(order, tmp_path):
     assert (tmp_path / "selection.png").stat().st_size > 1000
 
 
-@pytest.mark.parametrize(
-    ("shape", "epochs"),
-    [
-        *((shape, (0, 1, 5, 10)) for shape in [(28, 28), (12, 8), (32, 32, 3), (2, 100), (90, 30)]),
-        *(((28, 28), epochs) for epochs in [(0,), (0, 1), (0, 1, 2, 5, 10, 50, 100)]),
-        *((shape, (0, 1)) for shape in [(1, 20), (100, 2), (90, 30)]),
-    ],
-)
-def test_shapes_of_images(shape, epochs):
-    result = rewired(int(np.prod(shape)), epochs, num_seeds=2)
-    figure = plot_selection(result, shape)
-    assert len(maps(figure)) == min(len(epochs), 5)
-    assert_readable(figure)
-
-
 @pytest.mark.parametrize(("columns", "scale"), [(64, "linear"), (500, "log"), (3289, "log")])
 @pytest.mark.parametrize("num_seeds", [1, 5])
 def test_profiles(columns, scale, num_seeds):

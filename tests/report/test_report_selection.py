@@ -41,13 +41,6 @@ def test_colour_images_are_summed_over_channels():
     assert_readable(figure)
 
 
-@pytest.mark.parametrize("shape", [(32, 32), (12, 8), (2, 100), (100, 2), (90, 160), (1, 20)])
-@pytest.mark.parametrize("num_seeds", [1, 5])
-def test_shapes_of_images(shape, num_seeds):
-    result = make_result(columns=int(np.prod(shape)), num_features=10, num_seeds=num_seeds)
-    assert_readable(plot_selection(result, shape))
-
-
 def test_bars(tmp_path):
     names = [f"gene {i}" for i in range(30)]
     result = make_result(columns=30, num_features=5, num_seeds=4)

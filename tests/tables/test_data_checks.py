@@ -5,9 +5,10 @@ Covers ``fsjax.tables.datasets.generated``.
 
 import numpy as np
 import pytest
+from bad_calls import bad_calls, refuses
 
 from fsjax import data
-from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError, nearest
+from fsjax.errors import DataError, FsjaxError, NonFiniteLossError, nearest
 
 
 def table(y: np.ndarray | None, **more: object) -> data.Dataset:
@@ -22,48 +23,49 @@ def test_nearest() -> None:
     assert issubclass(NonFiniteLossError, FsjaxError) and issubclass(FsjaxError, ValueError)
 
 
-@pytest.mark.parametrize("number", [1, 64, np.int64(5)])
-def test_num_features_in_range(number) -> None:
-    data.check_num_features(number, 64)
+NAMED = table(np.array([0, 1], np.int32), class_names=("cat", "dog"))
 
 
-@pytest.mark.parametrize(
-    ("number", "message"),
-    [
-        (80, "num_features=80 but X has 64 columns; choose at most 64"),
-        (0, "num_features=0; choose a whole number from 1 to 64"),
-        (2.5, "num_features=2.5; choose a whole number"),
-        ("5", "num_features='5'; choose a whole number"),
-        (True, "num_features=True; choose a whole number"),
-    ],
+@bad_calls(
+    (lambda: data.check_num_features(80, 64), "num_features=80 but X has 64 columns", "at most 64"),
+    (lambda: data.check_num_features(True, 64), "num_features=True; choose a whole number"),
+    (lambda: data.check_task(table(None), "classification"), "needs a target", "data.target"),
+    (
+        lambda: data.check_task(table(np.linspace(0, 1, 9, dtype=np.float32)), "classification"),
+        "choose task=regression",
+    ),
+    (lambda: data.check_task(table(np.zeros(4, np.int32)), "classification"), "least 2 classes"),
+    (lambda: data.check_task(table(np.array([-1, 1], np.int32)), "classification"), "from 0"),
+    (lambda: data.check_task(table(None), "regression"), "needs a target"),
+    (lambda: data.check_task(NAMED, "regression"), "classes 'cat', 'dog'"),
+    (lambda: data.check_task(NAMED, "regresion"), "did you mean 'regression'"),
+    (lambda: table(None).as_image(np.zeros(3)), "no image_shape"),
+    (lambda: table(None, official_split=np.zeros(3, np.uint8)), "official_split"),
+    (lambda: table(None, feature_names=("a",)), "feature names"),
+    (lambda: table(None, image_shape=(2, 2)), "image_shape"),
+    (lambda: data.Dataset("t", np.zeros(3), None), "X has shape (3,)", "(rows, columns)"),
+    (lambda: data.Dataset("t", np.zeros((2, 1)), np.array(["a", "b"])), "y of t has the type <U1"),
+    (lambda: data.load("madelon_like", num_features=10), "num_features=10"),
+    (
+        lambda: data.load("madelon_like", num_informative=2, num_clusters_per_class=16),
+        "num_informative=2",
+    ),
+    (lambda: data.load("madelon_like", num_informative=0), "num_informative=0"),
+    (lambda: data.load("madelon_like", num_samples=5), "num_samples=5"),
+    (lambda: data.load("madelon_like", sead=1), "sead"),
+    (lambda: data.load("ehr_like", num_informative=4000), "num_features=3000; choose at most 3000"),
+    (lambda: data.load("ehr_like", num_informative=0), "num_informative=0"),
+    (lambda: data.load("ehr_like", num_interactions=21), "choose at most 20"),
+    (lambda: data.load("ehr_like", num_interactions=-1), "num_interactions=-1"),
+    (lambda: data.load("ehr_like", prevalence=0.0), "prevalence=0.0; choose a share"),
+    (lambda: data.load("ehr_like", density=1.0), "density=1.0"),
+    (lambda: data.load("ehr_like", log_odds_std=-1.0), "choose 0 or more"),
+    (lambda: data.load("ehr_like", num_samples=100), "fewer than 10 expected rows"),
+    (lambda: data.load("ehr_like", num_samples=10.5), "whole number"),
+    (lambda: data.load("ehr_like", sead=1), "did you mean 'seed'"),
 )
-def test_num_features_out_of_range(number, message) -> None:
-    with pytest.raises(ConfigError, match=message):
-        data.check_num_features(number, 64)
-
-
-@pytest.mark.parametrize(
-    ("y", "task", "message"),
-    [
-        (None, "classification", "needs a target.*data.target"),
-        (np.linspace(0, 1, 9, dtype=np.float32), "classification", "choose task=regression"),
-        (np.zeros(4, np.int32), "classification", "at least 2 classes"),
-        (np.array([-1, 1], np.int32), "classification", "number them from 0"),
-        (None, "regression", "needs a target"),
-    ],
-)
-def test_task_that_does_not_fit(y, task, message) -> None:
-    with pytest.raises(DataError, match=message):
-        data.check_task(table(y), task)
-
-
-def test_task_of_named_classes_and_unknown_task() -> None:
-    named = table(np.array([0, 1], np.int32), class_names=("cat", "dog"))
-    assert data.check_task(named, "classification") is named
-    with pytest.raises(DataError, match="classes 'cat', 'dog'"):
-        data.check_task(named, "regression")
-    with pytest.raises(ConfigError, match="did you mean 'regression'"):
-        data.check_task(named, "regresion")
+def test_bad_calls(bad: tuple) -> None:
+    refuses(*bad)
 
 
 def test_features_and_constant_columns() -> None:
@@ -81,6 +83,7 @@ def test_features_and_constant_columns() -> None:
 
 
 def test_dataset_properties_and_grid() -> None:
+    assert data.check_task(NAMED, "classification") is NAMED
     digits = data.load("digits")
     assert (digits.num_samples, digits.num_features, digits.num_classes) == (1797, 64, 10)
     assert digits.as_image(np.arange(64))[1, 0] == 8
@@ -89,31 +92,6 @@ def test_dataset_properties_and_grid() -> None:
     with pytest.raises(DataError, match="no image_shape"):
         table(None).as_image(np.zeros(3))
     assert table(None).column_names == ("x0", "x1", "x2")
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"official_split": np.zeros(3, np.uint8)},
-        {"feature_names": ("a",)},
-        {"image_shape": (2, 2)},
-    ],
-)
-def test_dataset_parts_must_agree(more) -> None:
-    with pytest.raises(DataError):
-        table(None, **more)
-
-
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        (np.zeros(3), None, r"X has shape \(3,\); give a table of \(rows, columns\)"),
-        (np.zeros((2, 1)), np.array(["a", "b"]), "y of t has the type <U1; give numbers"),
-    ],
-)
-def test_datasets_hold_tables_of_numbers(X, y, message) -> None:
-    with pytest.raises(DataError, match=message):
-        data.Dataset("t", X, y)
 
 
 def test_generated_data_knows_its_informative_columns() -> None:
@@ -133,29 +111,6 @@ def test_generated_data_knows_its_informative_columns() -> None:
     assert np.linalg.matrix_rank(centred, tol=1e-2) == 5
     again = data.madelon_like(600, 60, seed=3)
     np.testing.assert_array_equal(dataset.X, again.X)
-
-
-def test_no_single_generated_column_tells_the_class() -> None:
-    dataset = data.madelon_like(seed=1)
-    sign = np.where(dataset.y == 1, 1, -1)[:, None]
-    above = dataset.X > np.median(dataset.X, axis=0)
-    agreement = np.abs((np.where(above, 1, -1) * sign).mean(axis=0))
-    assert agreement.max() < 0.5
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"num_features": 10},
-        {"num_informative": 2, "num_clusters_per_class": 16},
-        {"num_informative": 0},
-        {"num_samples": 5},
-        {"sead": 1},
-    ],
-)
-def test_generated_data_bad_options(options) -> None:
-    with pytest.raises(ConfigError):
-        data.load("madelon_like", **options)
 
 
 @pytest.fixture(scope="module")
@@ -179,14 +134,6 @@ def test_generated_records_are_sparse_and_uneven(records) -> None:
     counts = (records.X == np.round(records.X)).all(axis=0)
     assert 100 < binary.sum() < counts.sum() < 350
     assert records.X[:, ~counts].max() <= 1 < records.X[:, counts].max()
-
-
-def test_generated_codes_occur_together_in_groups(records) -> None:
-    frequent = (records.X > 0)[:, (records.X > 0).mean(axis=0) > 0.05].astype(float)
-    related = np.corrcoef(frequent, rowvar=False)[np.triu_indices(frequent.shape[1], 1)]
-    assert 0.02 < np.median(related) < 0.12
-    # A few pairs, those of one group, are much more correlated than the patient explains.
-    assert 0.005 < (related > 0.2).mean() < 0.1
 
 
 def test_generated_outcome_is_rare_and_predictable(records) -> None:
@@ -223,23 +170,3 @@ def test_generated_prevalence_density_and_seeds(prevalence: float) -> None:
     np.testing.assert_array_equal(first.X, make(0).X)
     np.testing.assert_array_equal(first.y, make(0).y)
     assert (first.X != make(1).X).any()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_informative": 4000}, "num_features=3000; choose at most 3000"),
-        ({"num_informative": 0}, "num_informative=0"),
-        ({"num_interactions": 21}, "choose at most 20"),
-        ({"num_interactions": -1}, "num_interactions=-1"),
-        ({"prevalence": 0.0}, "prevalence=0.0; choose a share"),
-        ({"density": 1.0}, "density=1.0"),
-        ({"log_odds_std": -1.0}, "choose 0 or more"),
-        ({"num_samples": 100}, "fewer than 10 expected rows"),
-        ({"num_samples": 10.5}, "whole number"),
-        ({"sead": 1}, "did you mean 'seed'"),
-    ],
-)
-def test_generated_records_bad_options(options, message) -> None:
-    with pytest.raises(ConfigError, match=message):
-        data.load("ehr_like", **options)

@@ -110,23 +110,3 @@ def test_bad_requests() -> None:
         data.fit_scaler("minmax", X[:0])
     with pytest.raises(DataError, match="0 to 255"):
         data.fit_scaler("mnist", X)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("isolet", ("minmax", "train+valid")),
-        ("my_table.csv", ("standard", "train")),
-    ],
-)
-def test_paper_scaling(name: str, expected: tuple[str, str]) -> None:
-    assert data.paper_scaling(name) == expected
-
-
-def test_every_registered_scaling_and_protocol_exists() -> None:
-    from fsjax.tables.datasets.catalog import ENTRIES
-
-    for entry in ENTRIES.values():
-        kind, rows = entry.paper.scaling
-        assert kind in data.KINDS and rows in ("train", "train+valid")
-        assert entry.paper.protocol in data.PROTOCOLS

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bad_calls import bad_calls, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsjax.data import KINDS, as_dataset, convert, fit_scaler, load
 from fsjax.engine.environment import memory_limits
-from fsjax.errors import ConfigError, DataError
 from fsjax.tables import base
 from fsjax.tables.streamed import StreamedTable, open_npy
 
@@ -113,19 +113,6 @@ def test_a_scaling_is_the_same_bits_by_blocks(
         np.testing.assert_allclose(in_memory.shift, X.mean(dtype=np.float64), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["standard", "scalar"])
-def test_sums_do_not_depend_on_the_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    # Numbers of very different sizes, so that the order of additions changes the sum.
-    X = np.exp(np.random.default_rng(0).normal(0, 4, (999, 5)))
-    in_memory = fit_scaler(kind, X)
-    monkeypatch.setattr(base, "BLOCK", 20)
-    on_disk = fit_scaler(kind, open_npy(saved(tmp_path, X)))
-    np.testing.assert_array_equal(in_memory.shift, on_disk.shift)
-    np.testing.assert_array_equal(in_memory.scale, on_disk.scale)
-
-
 def test_the_target_is_a_file_beside_another_file_or_a_column(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 5)).astype(np.float32), np.array(["b", "a"] * 10)
@@ -147,59 +134,38 @@ def test_the_target_is_a_file_beside_another_file_or_a_column(tmp_path: Path) ->
     np.testing.assert_array_equal(again.X.read(), X)
 
 
-@pytest.mark.parametrize(
-    ("X", "target", "message"),
-    [
-        (np.asfortranarray(np.ones((4, 3))), None, "column by column"),
-        (np.ones(4), None, r"shape \(4,\)"),
-        (np.ones((0, 3)), None, "is empty: 0 rows"),
-        (np.array([["a", "b"]]), None, "save real numbers"),
-        (np.array([[1.0, np.nan], [1.0, np.inf]]), None, r"1 missing value .* in 1 of 2 columns"),
-        (np.ones((4, 3)), "label", "is neither a .npy file nor a column"),
-        (np.ones((4, 3)), 3, "a number from 0 to 2"),
-        (np.ones((4, 3)), "short.npy", "4 rows but 3 targets"),
-    ],
+@bad_calls(
+    (np.asfortranarray(np.ones((4, 3))), {}, "column by column"),
+    (np.ones(4), {}, "shape (4,)"),
+    (np.ones((0, 3)), {}, "is empty: 0 rows"),
+    (np.array([["a", "b"]]), {}, "save real numbers"),
+    (np.array([[1.0, np.nan], [1.0, np.inf]]), {}, "1 missing value ", " in 1 of 2 columns"),
+    (np.ones((4, 3)), {"target": "label"}, "is neither a .npy file nor a column"),
+    (np.ones((4, 3)), {"target": 3}, "a number from 0 to 2"),
+    (np.ones((4, 3)), {"target": "short.npy"}, "4 rows but 3 targets"),
+    (np.ones((4, 3)), {"target": "text.npy"}, "text.npy cannot be read as a NumPy file"),
+    (np.ones((4, 3)), {"impute": "mean"}, "impute='mean' is for tables in memory"),
+    (np.ones((4, 3)), {"target": [0, 1]}, "takes one column or file"),
+    (np.ones((4, 1)), {"target": 0}, "no columns besides the target"),
 )
-def test_what_cannot_be_used_is_told(
-    tmp_path: Path, X: np.ndarray, target: str | int | None, message: str
-) -> None:
+def test_what_cannot_be_used_is_told(bad: tuple, tmp_path: Path) -> None:
     np.save(tmp_path / "short.npy", np.array([0, 1, 0]))
-    with pytest.raises(DataError, match=message):
-        load(saved(tmp_path, X), target=target)
+    (tmp_path / "text.npy").write_bytes(b"1, 2, 3, 4")
+    refuses(lambda: load(saved(tmp_path, bad[0]), **bad[1]), *bad[2:])
 
 
-def test_other_mistakes(tmp_path: Path) -> None:
+def test_files_that_change(tmp_path: Path) -> None:
     path = saved(tmp_path, np.ones((4, 3)))
-    with pytest.raises(ConfigError, match="impute='mean' is for tables in memory"):
-        load(path, impute="mean")
-    with pytest.raises(ConfigError, match="takes one column or file"):
-        load(path, target=[0, 1])
     contents = path.read_bytes()
     path.write_bytes(contents[:-8])
-    with pytest.raises(DataError, match="cannot be read as a NumPy file"):
-        load(path)
+    refuses(lambda: load(path), "cannot be read as a NumPy file")
     path.write_bytes(contents)
     table = load(path).X
     path.write_bytes(contents[:-8])
-    with pytest.raises(DataError, match="cannot be read as a NumPy file"):
-        table.read()
+    refuses(table.read, "cannot be read as a NumPy file")
     np.save(path, np.ones((5, 3)))
-    with pytest.raises(DataError, match="has changed since it was opened"):
-        table.read()
-
-
-def test_a_converted_table_of_another_shape_is_refused(tmp_path: Path) -> None:
+    refuses(table.read, "has changed since it was opened")
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
     folder = convert(tmp_path / "t.csv", progress=False)
     np.save(folder / "X.npy", np.ones((4, 1), np.float32))
-    with pytest.raises(DataError, match="2 feature names for 1 columns"):
-        load(folder)
-
-
-def test_targets_beside_a_table_are_readable_arrays(tmp_path: Path) -> None:
-    path = saved(tmp_path, np.ones((4, 1), np.float32))
-    path.with_suffix(".y.npy").write_bytes(b"1, 2, 3, 4")
-    with pytest.raises(DataError, match="table.y.npy cannot be read as a NumPy file"):
-        load(path)
-    with pytest.raises(DataError, match="no columns besides the target"):
-        load(path, target=0)
+    refuses(lambda: load(folder), "2 feature names for 1 columns")

@@ -37,14 +37,6 @@ def test_p_values_of_classes_are_those_of_kruskal_and_wallis(numbers):
     assert tests.p_values[4] == 1.0 and tests.association[0, 4] == pytest.approx(0.5)
 
 
-def test_p_values_of_two_classes_are_those_of_mann_and_whitney(numbers):
-    y = np.arange(90) % 2
-    for column, p_value in enumerate(column_tests(numbers, y, "classification").p_values[:4]):
-        x = numbers[:, column]
-        expected = stats.mannwhitneyu(x[y == 0], x[y == 1], use_continuity=False)
-        assert p_value == pytest.approx(expected.pvalue, rel=1e-9)
-
-
 def test_p_values_of_numbers_are_those_of_spearman(numbers):
     y = numbers[:, 0] + np.random.default_rng(2).normal(size=90).round(1)
     tests = column_tests(numbers, y, "regression")
@@ -113,20 +105,6 @@ def test_effects_on_two_classes():
     np.testing.assert_allclose(frame["q_value"], expected)
 
 
-def test_effects_on_several_classes_name_the_class():
-    iris = load_iris(as_frame=True)
-    frame = effects.effects(
-        design(iris.data), iris.target.to_numpy(), "classification", [2, 1], iris.target_names
-    )
-    assert list(frame["direction"]) == ["lower in setosa", "higher in setosa"]
-    assert (
-        frame.attrs["rows"] == 150
-        and frame["auc"][0] == 1.0
-        and set(frame["means"][0]) == set(iris.target_names)
-    )
-    assert list(frame["curve_of"]) == ["share of setosa"] * 2
-
-
 def test_a_class_without_rows_is_left_out():
     iris = load_iris(as_frame=True)
     some = iris.target.to_numpy() != 1
@@ -136,19 +114,6 @@ def test_a_class_without_rows_is_left_out():
     assert set(frame["means"][0]) == {"setosa", "virginica"}
     frame = effects.effects(table, y, "classification", [2])
     assert frame["direction"][0] == "higher in class 2"
-
-
-def test_effects_of_categories_and_missing_values():
-    rng = np.random.default_rng(0)
-    kind = rng.choice(["a", "b", "c"], 200)
-    size = rng.normal(size=200)
-    size[kind == "b"] = np.nan
-    table = design(pd.DataFrame({"kind": kind, "size": size}), "median")
-    y = ((kind == "b") ^ (rng.random(200) < 0.05)).astype(int)
-    frame = effects.effects(table, y, "classification", [0, 1], ["no", "yes"])
-    assert list(frame["part"]) == ["kind=b", "size missing"]
-    assert list(frame["direction"]) == ["b: more often in yes", "missing more often in yes"]
-    assert [len(curve.values) for curve in frame["curve"]] == [2, 2]
 
 
 @pytest.mark.parametrize("task", ["classification", "regression", "survival", "multilabel"])

@@ -122,11 +122,6 @@ def test_a_few_rows_show_nothing(rows, better):
     assert (result.verdict(np.inf) == BETTER) == better
 
 
-def test_no_difference_is_none():
-    folds = [FoldGains(np.arange(50), np.zeros(50))]
-    assert mean_difference(folds, np.arange(50), "rows")[:3] == (0.0, 0.0, 0.0)
-
-
 def contest_of(name: str, clock: Clock | None = None, **more) -> cross_validation.Contest:
     X, y = rows_of(name)
     X = np.hstack([X, np.random.default_rng(1).normal(size=(120, 8))])
@@ -164,15 +159,6 @@ def test_dependent_rows_count_once():
     assert {(row.difference.pairs, row.difference.unit) for row in rows} == {(30, "groups of rows")}
     series = contest_of("r2", ordered=True)
     assert {row.difference.unit for row in compare(series, series.choice())} == {"blocks of rows"}
-
-
-def test_random_columns_are_several_draws_while_there_is_time(monkeypatch):
-    contest = contest_of("r2")
-    one, several = (comparisons.random_row_scores(contest, (0, 0), 3, draws) for draws in (0, 4))
-    assert not np.array_equal(one, several)
-    contest.clock.stop()
-    np.testing.assert_array_equal(comparisons.random_row_scores(contest, (0, 1), 3, 4),
-                                  comparisons.random_row_scores(contest, (0, 1), 3, 0))  # fmt: skip
 
 
 def test_scorers_without_rows_compare_folds():

@@ -22,7 +22,6 @@ from fsjax.auto.certainty.false_discovery import (
     network_scores,
     simple_scores,
     smallest_rate,
-    statistics,
     swapped,
 )
 from fsjax.auto.contest.rankers import l1, rank_units
@@ -217,12 +216,6 @@ def test_rates_that_differ_between_sets_of_decoys_are_not_known():
     assert np.isnan(known_rates(scores, together)[0])
 
 
-@pytest.mark.parametrize(("sets", "selected", "rate"), [(10, 1, 0.1), (5, 4, 0.05), (1, 1, 1.0)])
-def test_smallest_rate(sets, selected, rate):
-    assert smallest_rate(sets, selected) == rate
-    assert smallest_rate(0, selected) == smallest_rate(sets, 0) == 1.0
-
-
 def by_hand(scores: np.ndarray, decoys: np.ndarray) -> np.ndarray:
     """The definition, threshold by threshold."""
     gains, sets = (scores - decoys).mean(axis=0), len(scores)
@@ -245,27 +238,6 @@ def test_rates_are_those_of_the_definition(seed, sets, units):
     np.testing.assert_allclose(false_discovery_rates(scores, decoys), by_hand(scores, decoys))
 
 
-def test_without_decoys_nothing_is_known():
-    rates = false_discovery_rates(np.zeros((0, 3)), np.zeros((0, 3)))
-    np.testing.assert_array_equal(rates, [np.nan] * 3)
-
-
-def test_one_set_of_decoys_is_the_knockoff_filter():
-    rng = np.random.default_rng(0)
-    scores = np.concatenate([rng.random(30) + 1, rng.random(70)])[None]
-    decoys = rng.random((1, 100))
-    gains = (scores - decoys)[0]
-    for rate in (0.1, 0.2):
-        passing = [
-            t
-            for t in np.abs(gains)
-            if (1 + (gains <= -t).sum()) / max((gains >= t).sum(), 1) <= rate
-        ]
-        selected = false_discovery_rates(scores, decoys) <= rate
-        np.testing.assert_array_equal(selected, gains >= min(passing))
-        assert statistics(scores, decoys, rate).threshold == gains[selected].min()
-
-
 @pytest.mark.parametrize("correlation", [0.0, 0.6])
 def test_few_of_the_discoveries_are_false(correlation):
     false, discovered = [], []
@@ -286,21 +258,6 @@ def test_few_of_the_discoveries_are_false(correlation):
         discovered.append(np.isin(true, chosen).mean())
     assert np.mean(false) < 0.15
     assert np.mean(discovered) > 0.9
-
-
-def test_useless_neighbours_of_useful_columns_win_half_of_the_time():
-    # By their correlation with the target, as a forest; 0.72 with a shrunk covariance.
-    wins = []
-    for seed in range(10):
-        rng = np.random.default_rng((seed, 1))
-        X = neighbours(rng, 300, 150, 0.6)
-        true = np.arange(5, 150, 15)
-        y = X[:, true] @ rng.choice([-0.4, 0.4], 10) + rng.standard_normal(300)
-        both = np.hstack([X, knockoff_model(X)(rng)])
-        scores = np.abs(np.corrcoef(both.T, y)[-1, :-1])
-        beside = np.concatenate([true - 1, true + 1])
-        wins.append(np.mean(scores[beside] > scores[150 + beside]))
-    assert np.mean(wins) < 0.6
 
 
 def test_statistic_that_predicts_best_competes_with_decoys():

@@ -5,9 +5,12 @@ Covers ``fsjax.auto.knockoffs``.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pandas as pd
 import pytest
+from bad_calls import bad_calls, refuses
 from marks import slow_ids
 
 import fsjax
@@ -70,13 +73,6 @@ def test_registered_methods_go_by_name_with_their_defaults():
     assert set(result.select(0.2)) == {0, 1, 2}
 
 
-@pytest.mark.slow
-def test_methods_that_select_a_number_take_narrow_tables():
-    X, y = linear_table()
-    result = fsjax.false_discoveries("random_selection", X, y, num_draws=3, task="classification")
-    assert result.rates.shape == (12,)
-
-
 def test_each_table_is_trained_on_its_own_rows():
     X, y = linear_table()
     tables = [X, X[:, ::-1]]
@@ -91,39 +87,37 @@ def test_shares_add_up_to_one_and_are_finite():
     np.testing.assert_allclose(values, [[0.2, 0.2, 0.6], [0, 0, 0], [0, 0, 0]])
 
 
-@pytest.mark.parametrize(
-    ("method", "options", "message"),
-    [
-        (3, {}, "method is of the type int; give the name of a method"),
-        ("fisher", {}, "did you mean 'fisher_score'"),
-        ("laplacian_score", {}, "laplacian_score selects without a target"),
-        ("fisher_score", {"task": "survival"}, "task='survival'"),
-        ("fisher_score", {"seeds": (0,)}, "sets seeds itself"),
-        ("fisher_score", {"num_draws": 0}, "num_draws=0"),
-        (correlations, {"num_epochs": 3}, "num_epochs is for methods of the library"),
-        (correlations, {"num_seeds": 2}, "num_seeds is for methods of the library"),
-        (correlations, {"task": "clustering"}, "task='clustering'"),
-        (lambda X, y: X[0, :3], {}, r"returned scores of the shape \(3,\); return one for each"),
-        (lambda X, y: np.full(X.shape[1], np.nan), {}, "24 scores that are NaN"),
-    ],
+BAD_X, BAD_Y = linear_table()
+
+
+@bad_calls(
+    ({"score": 3}, "method is of the type int; give the name of a method"),
+    ({"score": "fisher"}, "did you mean 'fisher_score'"),
+    ({"score": "laplacian_score"}, "laplacian_score selects without a target"),
+    ({"score": "fisher_score", "task": "survival"}, "task='survival'"),
+    ({"score": "fisher_score", "seeds": (0,)}, "sets seeds itself"),
+    ({"score": "fisher_score", "num_draws": 0}, "num_draws=0"),
+    ({"num_epochs": 3}, "num_epochs is for methods of the library"),
+    ({"num_seeds": 2}, "num_seeds is for methods of the library"),
+    ({"task": "clustering"}, "task='clustering'"),
+    ({"score": lambda X, y: X[0, :3]}, "returned scores of the shape (3,); return one for each"),
+    ({"score": lambda X, y: np.full(X.shape[1], np.nan)}, "24 scores that are NaN"),
+    ({"X": BAD_X[:5], "y": BAD_Y[:5]}, "X has 5 rows; give at least 10"),
+    ({"X": np.where(BAD_X > 2, np.nan, BAD_X)}, "missing"),
+    ({"y": None}, "y is None"),
+    ({"y": BAD_Y[:9]}, "X has 200 rows but y has 9"),
+    ({"score": np.add, "sample_weight": np.ones(200)}, "add a parameter sample_weight"),
+    ({"score": correlations, "sample_weight": np.ones(200)}, "add a parameter sample_weight"),
 )
-def test_what_does_not_fit_is_refused_before_training(method, options, message):
-    with pytest.raises(fsjax.FsjaxError, match=message):
-        fsjax.false_discoveries(method, *linear_table(), **options)
+def test_bad_calls(bad):
+    call = {"score": correlations, "X": BAD_X, "y": BAD_Y, **bad[0]}
+    score, X, y = (call.pop(name) for name in ("score", "X", "y"))
+    refuses(lambda: fsjax.false_discoveries(score, X, y, **call), *bad[1:])
 
 
-def test_data_that_cannot_be_used_is_refused():
-    X, y = linear_table()
-    for rows, target, message in (
-        (X[:5], y[:5], "X has 5 rows; give at least 10"),
-        (np.where(X > 2, np.nan, X), y, "missing"),
-        (X, None, "y is None"),
-        (X, y[:9], "X has 200 rows but y has 9"),
-    ):
-        with pytest.raises(fsjax.FsjaxError, match=message):
-            fsjax.false_discoveries(correlations, rows, target)
-    with pytest.raises(fsjax.ConfigError, match="rate=1"):
-        fsjax.false_discoveries(correlations, X, y).select(1)
+def test_a_bad_rate_is_refused():
+    result = fsjax.false_discoveries(correlations, BAD_X, BAD_Y)
+    refuses(lambda: result.select(1), "rate=1")
 
 
 def weighted_correlations(
@@ -172,32 +166,6 @@ def test_weights_of_rows_are_those_of_repeated_rows():
     np.testing.assert_allclose(weighted, np.repeat(repeated, 2, axis=0), rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        (np.ones(3), r"shape \(3,\); give one for each of the 200 rows"),
-        (np.ones((200, 1)), r"shape \(200, 1\)"),
-        (np.r_[np.ones(199), -1.0], r"sample_weight\[199\] is -1.0"),
-        (np.r_[np.nan, np.ones(199)], r"sample_weight\[0\] is nan"),
-        (np.r_[np.inf, np.ones(199)], r"sample_weight\[0\] is inf"),
-        (np.zeros(200), "0 for all rows"),
-        (np.arange(200) < 5, "X has 5 rows; give at least 10"),
-        (["one"] * 200, "give a number of at least 0"),
-        (2.0, r"shape \(\)"),
-    ],
-)
-def test_weights_that_cannot_be_used_are_refused(weight, message):
-    for method in (weighted_correlations, "fisher_score"):
-        with pytest.raises(fsjax.FsjaxError, match=message):
-            fsjax.false_discoveries(method, *linear_table(), sample_weight=weight)
-
-
-@pytest.mark.parametrize("method", [correlations, lambda X, y, /: X[0], np.add])
-def test_functions_without_weights_refuse_them(method):
-    with pytest.raises(fsjax.ConfigError, match="does not take it; add a parameter sample_weight"):
-        fsjax.false_discoveries(method, *linear_table(), sample_weight=np.ones(200))
-
-
 def test_rates_do_not_depend_on_the_order_of_the_columns():
     X, y = linear_table()
     X[:, 5:8] = X[:, 5:8].round()
@@ -207,3 +175,20 @@ def test_rates_do_not_depend_on_the_order_of_the_columns():
         second = fsjax.false_discoveries(method, X[:, order], y, num_draws=3)
         np.testing.assert_array_equal(second.rates, first.rates[order])
         np.testing.assert_allclose(second.scores, first.scores[:, order], rtol=1e-12)
+
+
+@bad_calls(
+    (np.ones(3), "shape (3,); give one for each of the 200 rows"),
+    (np.ones((200, 1)), "shape (200, 1)"),
+    (np.r_[np.ones(199), -1.0], "sample_weight[199] is -1.0"),
+    (np.r_[np.nan, np.ones(199)], "sample_weight[0] is nan"),
+    (np.r_[np.inf, np.ones(199)], "sample_weight[0] is inf"),
+    (np.zeros(200), "0 for all rows"),
+    (np.arange(200) < 5, "X has 5 rows; give at least 10"),
+    (["one"] * 200, "give a number of at least 0"),
+    (2.0, "shape ()"),
+)
+def test_bad_weights(bad):
+    for score in (weighted_correlations, "fisher_score"):
+        call = functools.partial(fsjax.false_discoveries, score, BAD_X, BAD_Y)
+        refuses(lambda call=call: call(sample_weight=bad[0]), *bad[1:])

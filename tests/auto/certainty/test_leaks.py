@@ -115,13 +115,6 @@ def test_a_column_far_above_all_others_is_a_near_leak(task, y, result):
     assert near(frame, y, task) == []
 
 
-def test_scores_of_near_leaks_have_a_minus_sign():
-    rng, frame = noise()
-    y = rng.normal(size=ROWS)
-    text = near(frame.assign(result=y + 0.2 * rng.normal(size=ROWS)), y, "regression")[0].text
-    assert "the remaining columns \N{MINUS SIGN}0.0" in text
-
-
 @pytest.mark.slow
 def test_near_leaks_in_pairs():
     rng, frame = noise()

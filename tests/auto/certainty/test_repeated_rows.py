@@ -53,12 +53,6 @@ def test_equal_rows_are_one_group(X, y, units):
     assert kinds(result) == ["equal rows"] and "225 of the 300 rows" in result.notes[0].text
 
 
-def test_a_few_equal_rows_are_grouped_without_a_warning():
-    X = np.random.default_rng(0).normal(size=(500, 4))
-    result = rows_of(np.vstack([X, X[:2]]), np.arange(502) % 2)
-    assert len(np.unique(result.groups)) == 500 and kinds(result) == ["rows"]
-
-
 def coincidences():
     rng = np.random.default_rng(0)
     common = rng.normal(size=(500, 1))
@@ -109,15 +103,6 @@ def test_repeated_measurements_are_one_group(sizes, columns, noise):
     # Units are not cut; a few that are close to each other may be merged.
     cut = len(np.unique(np.column_stack([units, result.groups]), axis=0)) - 60
     assert cut <= 3 and len(np.unique(result.groups)) >= 45
-
-
-def test_measurements_with_equal_ones_among_them():
-    rng = np.random.default_rng(1)
-    units = np.repeat(np.arange(40), 6)
-    X = rng.normal(size=(40, 10))[units] + 0.05 * rng.normal(size=(240, 10))
-    X[1::6] = X[::6]
-    result = rows_of(X, rng.integers(0, 2, 40)[units])
-    assert same_groups(result.groups, units) and kinds(result) == ["equal rows", "equal rows"]
 
 
 def independent_tables():

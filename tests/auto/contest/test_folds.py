@@ -5,9 +5,10 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from bad_calls import bad_calls, refuses
 
 from fsjax.auto.contest.folds import common_classes, group_numbers, halves, rounds_of
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import DataError
 
 
 def test_each_row_judges_once_per_round():
@@ -32,16 +33,6 @@ def test_groups_stay_on_one_side_for_all_tasks(task):
         assert np.array_equal(np.sort(np.concatenate([f.test for f in folds])), np.arange(80))
         for fold in folds:
             assert not set(labels[fold.train]) & set(labels[fold.test])
-
-
-@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, "", pd.NaT])
-def test_rows_without_a_group_are_refused(missing):
-    labels = pd.Series([*["a"] * 10, missing, *["b"] * 9], dtype=object)
-    for row_groups in (labels, labels.to_numpy(), labels.tolist()):
-        with pytest.raises(DataError, match="row_groups has no label in 1 of 20 rows .*row 10"):
-            group_numbers(row_groups, 20)
-    with pytest.raises(DataError, match="row_groups has no label in 1 of 3 rows"):
-        group_numbers([1.0, np.nan, 2.0], 3)
 
 
 @pytest.mark.parametrize("task", ["classification", "regression", "survival"])
@@ -114,34 +105,33 @@ def test_survival_needs_events_but_no_censored_rows():
         rounds_of(np.stack([times, times < 2], axis=1), "survival", 0)
 
 
-@pytest.mark.parametrize(
-    ("y", "task", "options", "message"),
-    [
-        (np.arange(3.0), "regression", {}, "there are 3 rows; cross-validation needs at least 4"),
-        (np.arange(5.0), "regression", {"ordered": True}, "5 rows; .* in order of time .* least 6"),
-        (np.array([0, 0, 0, 0, 1]), "classification", {}, "a second class is in 1 row"),
-        (np.zeros(9, int), "classification", {}, "a second class is in 0 rows"),
-        (np.arange(9.0), "regression", {"row_groups": ["a"] * 9}, "all rows are in one group"),
-        (
-            np.repeat([1.0, 2.0], 4),
-            "regression",
-            {"row_groups": [0, 0, 0, 0, 1, 1, 1, 1]},
-            "of every fold share one target",
-        ),
-    ],
+NO_LABEL = pd.Series([*["a"] * 10, None, *["b"] * 9], dtype=object)
+
+
+@bad_calls(
+    (lambda: group_numbers(NO_LABEL, 20), "row_groups has no label in 1 of 20 rows ", "row 10"),
+    (lambda: group_numbers(NO_LABEL.fillna("").to_numpy(), 20), "no label in 1 of 20 rows"),
+    (lambda: group_numbers(NO_LABEL.fillna(np.nan).tolist(), 20), "no label in 1 of 20 rows"),
+    (lambda: group_numbers([pd.NA, "a", pd.NaT], 3), "no label in 2 of 3 rows"),
+    (lambda: group_numbers([1.0, np.nan, 2.0], 3), "row_groups has no label in 1 of 3 rows"),
+    (lambda: rounds_of(np.arange(3.0), "regression", 0), "3 rows; ", "at least 4"),
+    (lambda: rounds_of(np.arange(5.0), "regression", 0, ordered=True), "5 rows", "least 6"),
+    (lambda: rounds_of(np.eye(5, dtype=int)[4], "classification", 0), "second class is in 1 row"),
+    (lambda: rounds_of(np.zeros(9, int), "classification", 0), "a second class is in 0 rows"),
+    (lambda: rounds_of(np.arange(9.0), "regression", 0, ["a"] * 9), "all rows are in one group"),
+    (
+        lambda: rounds_of(np.repeat([1.0, 2.0], 4), "regression", 0, np.repeat([0, 1], 4)),
+        "of every fold share one target",
+    ),
+    (
+        lambda: rounds_of(np.arange(80.0), "regression", 0, np.arange(5)),
+        "row_groups has shape (5,)",
+    ),
+    (lambda: rounds_of(np.arange(80.0), "regression", 0, np.arange(80), True), "not both"),
+    (lambda: halves(np.arange(80.0), "regression", 0, np.arange(80), True), "not both"),
 )
-def test_tables_that_have_no_folds(y, task, options, message):
-    with pytest.raises(DataError, match=message):
-        rounds_of(y, task, 0, **options)
-
-
-def test_groups_that_do_not_fit():
-    y = np.arange(80.0)
-    with pytest.raises(ConfigError, match=r"row_groups has shape \(5,\)"):
-        rounds_of(y, "regression", 0, np.arange(5))
-    for call in (rounds_of, halves):
-        with pytest.raises(ConfigError, match="not both"):
-            call(y, "regression", 0, np.arange(80), True)
+def test_bad_calls(bad):
+    refuses(*bad)
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from fsjax.auto.contest.rankers import (
     MEMBERS,
     SIMPLE,
-    expected_seconds,
     forward,
     merged_ranking,
     mrmr,
@@ -176,13 +175,3 @@ def test_the_consensus_adds_reciprocal_ranks():
     np.testing.assert_array_equal(merged.order[5], [1, 3, 0, 2, 4])
     np.testing.assert_array_equal(merged.order[2], [1, 3])
     assert set(MEMBERS) <= set(SIMPLE)
-
-
-@pytest.mark.parametrize("name", SIMPLE)
-def test_expected_seconds_grow_with_the_table_and_with_effort(name):
-    small = expected_seconds(name, 300, 50, 2, 1.0)
-    assert 0 < small < 5
-    assert expected_seconds(name, 3000, 500, 2, 1.0) >= small
-    assert expected_seconds(name, 300, 50, 2, 0.2) <= small
-    # Rows beyond a cap cost next to nothing.
-    assert expected_seconds(name, 1_000_000, 20, 2, 0.1) < 3

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from auto_helpers import LINEAR, table
+from bad_calls import bad_calls, refuses
 from marks import slow_ids
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -26,7 +27,6 @@ from fsjax.__main__ import main
 from fsjax.auto import pipeline, select_columns
 from fsjax.auto.certainty import permutation_test, unit_tests
 from fsjax.auto.certainty.false_discovery import decoy_model, simple_scores
-from fsjax.auto.certainty.quick_statistic import better_predictor
 from fsjax.auto.contest import folds
 from fsjax.auto.contest.fold_records import chance_score
 from fsjax.auto.contest.folds import Fold, parts
@@ -40,8 +40,6 @@ from fsjax.auto.contest.scoring import METRICS, check_weighs_rows, metric_named
 from fsjax.auto.contest.stacked_fits import scores_of_tables
 from fsjax.auto.reading.column_operations import means_and_deviations
 from fsjax.auto.reading.columns import design, design_of_array
-from fsjax.errors import ConfigError, DataError
-from fsjax.estimators import AutoSelector
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 5))
@@ -123,18 +121,6 @@ def test_columns_beside_decoys_prefer_the_column_that_the_weights_prefer() -> No
         assert scores.argmax() == best
 
 
-def test_the_statistic_is_chosen_by_the_rows_of_large_weight() -> None:
-    rng = np.random.default_rng(0)
-    columns, heavy = rng.normal(size=(400, 4)), np.arange(400) % 2 == 0
-    squares = np.square(columns[:, 0]) - 1.0
-    y = np.where(heavy, squares, columns[:, 1]) + 0.1 * rng.normal(size=400)
-    side = np.arange(400) % 4 // 2
-    splits = [Fold(np.flatnonzero(side != half), np.flatnonzero(side == half)) for half in (0, 1)]
-    for of_heavy, of_light, name in ((1.0, 1e-3, "forest"), (1e-3, 1.0, "l1")):
-        part = Part(columns, y, weights=np.where(heavy, of_heavy, of_light))
-        assert better_predictor(part, "regression", splits) == name
-
-
 def opposed(rows: int, every: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Column 1 predicts most rows and column 0 the rows of large weight; two more are noise."""
     rng = np.random.default_rng(1)
@@ -146,31 +132,19 @@ def opposed(rows: int, every: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return columns, target, weights / weights.mean()
 
 
-@pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("model", [LinearRegression(), make_pipeline(LinearRegression())])
-def test_scores_are_those_of_repeated_rows(model: Any, sparse: bool) -> None:
-    columns = sp.csr_array(np.where(X > 0.3, X, 0.0)) if sparse else X
+def test_scores_are_those_of_repeated_rows(model: Any) -> None:
     y, fold = np.asarray(TARGETS["regression"]), Fold(np.arange(60), np.arange(60, 90))
-    whole = design_of_array(columns, None, None) if not sparse else None
     judge = requested_judge(model, "regression")
-    assert judge is not None
-    if whole is None:
-        sides = standardise(columns[:60], columns[60:], weights=WEIGHTS[:60])
-        few = Part(sides[0], y[:60], None, WEIGHTS[:60]), Part(sides[1], y[60:], None, WEIGHTS[60:])
-        copies = [COPIES[COPIES < 60], COPIES[COPIES >= 60]]
-        repeated = standardise(columns[copies[0]], columns[copies[1]])
-        many = tuple(Part(side, y[rows]) for side, rows in zip(repeated, copies, strict=True))
-    else:
-        few = parts(whole, y, fold, WEIGHTS)
-        again = design_of_array(columns[COPIES], None, None)
-        many = parts(again, y[COPIES], Fold(*(np.flatnonzero(np.isin(COPIES, f)) for f in fold)))
+    few = parts(design_of_array(X, None, None), y, fold, WEIGHTS)
+    again = design_of_array(X[COPIES], None, None)
+    many = parts(again, y[COPIES], Fold(*(np.flatnonzero(np.isin(COPIES, f)) for f in fold)))
     scores = [
         judged(judge, METRICS["r2"], "regression", *sides, np.arange(5)).score
         for sides in (few, many)
     ]
     assert scores[0] == pytest.approx(scores[1], rel=1e-9)
-    if not sparse:
-        np.testing.assert_allclose(WEIGHTS[:60] @ few[0].X, 0.0, atol=1e-9)
+    np.testing.assert_allclose(WEIGHTS[:60] @ few[0].X, 0.0, atol=1e-9)
 
 
 def test_every_metric_weighs_rows() -> None:
@@ -211,48 +185,46 @@ def test_every_judge_takes_weights(task: str) -> None:
         assert (few.predict(others) != plain.predict(others)).any(), judge.name
 
 
-def test_judges_and_metrics_without_weights_are_refused() -> None:
+def select(**options: Any) -> Any:
+    """A selection of 60 rows, which never runs."""
+    frame, y = table(60)
+    return fsjax.select(frame, options.pop("y", y), **options)
+
+
+NEIGHBOURS = KNeighborsClassifier()
+TIMES = np.stack([np.arange(1.0, 61.0), np.arange(60) % 2], axis=1)
+SHUFFLED = pd.Series(np.arange(60.0)).sample(frac=1.0, random_state=0)
+
+
+@bad_calls(
+    *(
+        (lambda model=model: check_takes_weights(model), "does not take sample_weight")
+        for model in (NEIGHBOURS, make_pipeline(NEIGHBOURS), GridSearchCV(NEIGHBOURS, {}))
+    ),
+    (
+        lambda: select(judge=NEIGHBOURS, sample_weight=np.arange(60)),
+        "KNeighborsClassifier does not take sample_weight",
+    ),
+    (lambda: check_weighs_rows(metric_named("neg_max_error", "regression")), "neg_max_error"),
+    (lambda: select(y=TIMES, task="survival", sample_weight=np.arange(60)), "survival"),
+    (lambda: select(sample_weight=np.ones(59)), "sample_weight"),
+    (lambda: select(sample_weight=np.ones((60, 2))), "sample_weight"),
+    (lambda: select(sample_weight=np.full(60, -1.0)), "egative"),
+    (lambda: select(sample_weight=np.full(60, np.nan)), "NaN"),
+    (lambda: select(sample_weight=np.full(60, np.inf)), "inf"),
+    (lambda: select(sample_weight=np.zeros(60)), "non-zero"),
+    (lambda: select(sample_weight=["heavy"] * 60), "sample_weight"),
+    (lambda: select(sample_weight="balanced"), "sample_weight"),
+    (lambda: select(sample_weight=SHUFFLED), "sample_weight"),
+)
+def test_bad_calls(bad: tuple) -> None:
+    refuses(*bad)
+
+
+def test_models_that_take_weights_pass() -> None:
     search = GridSearchCV(LogisticRegression(), {"C": [1.0]})
     for model in (GaussianNB(), make_pipeline(StandardScaler(), LogisticRegression()), search):
         check_takes_weights(model)
-    neighbours = KNeighborsClassifier()
-    for model in (neighbours, make_pipeline(neighbours), GridSearchCV(neighbours, {})):
-        with pytest.raises(ConfigError, match="does not take sample_weight"):
-            check_takes_weights(model)
-    frame, y = table(60)
-    with pytest.raises(ConfigError, match="KNeighborsClassifier does not take sample_weight"):
-        fsjax.select(frame, y, judge=neighbours, sample_weight=np.arange(60))
-    with pytest.raises(ConfigError, match="metric='neg_max_error' does not take sample_weight"):
-        check_weighs_rows(metric_named("neg_max_error", "regression"))
-    with pytest.raises(ConfigError, match="survival"):
-        times = np.stack([np.arange(1.0, 61.0), np.arange(60) % 2], axis=1)
-        fsjax.select(frame, times, task="survival", sample_weight=np.arange(60))
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        (np.ones(59), "sample_weight"),
-        (np.ones((60, 2)), "sample_weight"),
-        (np.full(60, -1.0), "[Nn]egative"),
-        (np.full(60, np.nan), "NaN"),
-        (np.full(60, np.inf), "inf"),
-        (np.zeros(60), "non-zero"),
-        (["heavy"] * 60, "sample_weight"),
-        ("balanced", "sample_weight"),
-    ],
-)
-def test_unusable_weights_are_refused(weights: Any, message: str) -> None:
-    frame, y = table(60)
-    with pytest.raises(DataError, match=message):
-        fsjax.select(frame, y, sample_weight=weights)
-
-
-def test_weights_in_another_order_than_the_rows_are_refused() -> None:
-    frame, y = table(60)
-    shuffled = pd.Series(np.arange(60.0)).sample(frac=1.0, random_state=0)
-    with pytest.raises(DataError, match="sample_weight"):
-        fsjax.select(frame, y, sample_weight=shuffled)
 
 
 def test_equal_weights_are_no_weights() -> None:
@@ -351,19 +323,6 @@ def test_imputation_counts_rows_by_weight(rule: str, fill: float) -> None:
     frame = pd.DataFrame({"a": column, "b": [0.1, 0.2, 0.5, 0.4]})
     part = folds.all_rows(design(frame, rule), column, None, np.array([1.0, 1.0, 4.0, 1.0]))
     assert part.raw is not None and part.raw[3, 0] == fill
-
-
-@pytest.mark.slow
-def test_only_the_weights_make_a_column_the_best() -> None:
-    rows, target, weights = opposed(150)
-    frame = pd.DataFrame(rows, columns=["heavy", "light", "n1", "n2"])
-    options: dict[str, Any] = {"methods": ("univariate",), "judge": "linear", "budget": None}
-    plain = fsjax.select(frame, target, **options)
-    assert plain.table["column"].iloc[0] == "light"
-    selector = AutoSelector(**options, random_state=0)
-    selector.fit(frame, target, sample_weight=weights)
-    assert selector.ranking_[0] == 1 and selector.support_[0]
-    assert selector.selection_.score_all_columns > plain.score_all_columns
 
 
 def test_the_permutation_test_sees_rows_in_proportion() -> None:

@@ -95,26 +95,6 @@ def test_the_score_of_choosing_does_not_look_at_its_fold():
     np.testing.assert_array_equal(rule.nested_scores(rounds, FOLDS), honest)
 
 
-def test_the_score_of_choosing_among_useless_methods_is_that_of_chance():
-    # 40 methods that guess the labels of 60 rows, judged in four rounds of five folds.
-    rng = np.random.default_rng(0)
-    honest, best = [], []
-    for _ in range(60):
-        right = rng.random((40, 60)) < 0.5
-        table = {}
-        for method in range(40):
-            folds = [
-                100.0 * right[method, rng.permutation(60) if number else np.arange(60)]
-                .reshape(5, 12).mean(axis=1)
-                for number in range(4)
-            ]  # fmt: skip
-            table[f"m{method}", 1] = np.concatenate(folds)
-        honest.append(rule.nested_scores(table, 5).mean())
-        best.append(rule.choose(table, 5).mean)
-    assert np.mean(best) > 60.0
-    assert abs(np.mean(honest) - 50.0) < 2.5
-
-
 def test_what_is_enough_is_told_of_methods_that_ran():
     table = scores(a_1=80.0, a_20=90.0, a_5=90.0, b_10=90.0, c_1=70.0)
     choice = rule.choose(table, FOLDS)

@@ -6,12 +6,12 @@ Covers ``fsjax.auto.contest.judge_checks``.
 import numpy as np
 import pandas as pd
 import pytest
+from bad_calls import bad_calls, refuses
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 import fsjax
 from fsjax.auto.answer.effects import partial_dependence_curves
 from fsjax.auto.reading.target import check_scale
-from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import AutoSelector
 
 RNG = np.random.default_rng(0)
@@ -19,14 +19,6 @@ X = pd.DataFrame(RNG.normal(size=(90, 4)), columns=list("abcd"))
 SUM = (X["a"] + X["c"]).to_numpy()
 Y = np.where(SUM > 0, "yes", "no")
 QUICK = {"methods": ("univariate",), "judge": "linear", "budget": None}
-
-
-@pytest.mark.parametrize("seed", [2**31 + 1, 2**40, 2**64])
-def test_seeds_beyond_those_of_random_generators(seed):
-    with pytest.raises(ConfigError, match="seed=.*at most 2147483648"):
-        fsjax.select(X, Y, seed=seed, **QUICK)
-    with pytest.raises(ConfigError, match="at most 2147483648"):
-        AutoSelector(random_state=seed).fit(X, Y)
 
 
 def test_the_largest_seed_works():
@@ -54,13 +46,6 @@ def test_a_curve_has_the_unit_of_its_column(factor, shift):
     np.testing.assert_allclose((curve.values - shift) / factor, usual.values, atol=1e-4)
     np.testing.assert_allclose(curve.predictions, usual.predictions, atol=0.02)
     assert curve.values.max() - curve.values.min() < 3 * factor
-
-
-@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
-@pytest.mark.parametrize("factor", [1e200, 1e-200, 1e-310])
-def test_targets_whose_squares_are_no_numbers(factor):
-    with pytest.raises(DataError, match="beyond the range of numbers; scale it"):
-        fsjax.select(X, SUM * factor, **QUICK)
 
 
 def test_targets_of_usual_scale_pass():
@@ -97,45 +82,43 @@ class Regressor(RegressorMixin, _Judge):
     pass
 
 
-@pytest.mark.parametrize(
-    ("predictions", "message"),
-    [
-        (lambda n: np.full(n, 7), "'7', which no training row has"),
-        (lambda n: np.full(n, "maybe"), "'maybe', which no training row has"),
-        (lambda n: np.full(n, np.nan), "'nan', which no training row has"),
-        (lambda n: np.zeros(n - 1, int), r"shape \(\d+,\) for \d+ rows"),
-        (lambda n: np.zeros((n, 1), int), r"shape \(\d+, 1\) for"),
-        (lambda n: 0, r"shape \(\) for"),
-    ],
+def select(y=Y, **options):
+    """A selection that is refused."""
+    return lambda: fsjax.select(X, y, **QUICK | options)
+
+
+def classifier(predictions=lambda n: np.zeros(n, int), **options):
+    return select(judge=Classifier(predictions, **options), metric="auc" if options else None)
+
+
+def regressor(predictions):
+    return select(SUM, judge=Regressor(predictions))
+
+
+WRONG = "judge=Classifier predicts "
+
+
+@bad_calls(
+    (select(seed=2**31 + 1), "seed=", "at most 2147483648"),
+    (select(seed=2**64), "seed=", "at most 2147483648"),
+    (lambda: AutoSelector(random_state=2**40).fit(X, Y), "at most 2147483648"),
+    (select(SUM * 1e200), "beyond the range of numbers; scale it"),
+    (select(SUM * 1e-200), "beyond the range of numbers; scale it"),
+    (select(SUM * 1e-310), "beyond the range of numbers; scale it"),
+    (classifier(lambda n: np.full(n, 7)), WRONG, "'7', which no training row has"),
+    (classifier(lambda n: np.full(n, "maybe")), WRONG, "'maybe', which no training row has"),
+    (classifier(lambda n: np.full(n, np.nan)), WRONG, "'nan', which no training row has"),
+    (classifier(lambda n: np.zeros(n - 1, int)), WRONG, ",) for "),
+    (classifier(lambda n: np.zeros((n, 1), int)), WRONG, ", 1) for"),
+    (classifier(lambda n: 0), WRONG, "shape () for"),
+    (regressor(lambda n: np.full(n, np.nan)), "judge=Regressor predicts "),
+    (regressor(lambda n: np.full(n, np.inf)), "judge=Regressor predicts "),
+    (regressor(lambda n: np.full(n, "many")), "judge=Regressor predicts "),
+    (regressor(lambda n: np.zeros((n, 1))), "judge=Regressor predicts "),
+    (classifier(fails="fit"), "judge=Classifier fails at fit (RuntimeError: singular"),
+    (classifier(fails="predict"), "judge=Classifier fails at predict (KeyError"),
+    (classifier(fails="score"), "fails at score by 'auc' (OverflowError: exp"),
 )
-def test_classifiers_whose_predictions_are_wrong(predictions, message):
-    with pytest.raises(ConfigError, match=f"judge=Classifier predicts .*{message}"):
-        fsjax.select(X, Y, **QUICK | {"judge": Classifier(predictions)})
-
-
-@pytest.mark.parametrize(
-    "predictions",
-    [
-        lambda n: np.full(n, np.nan),
-        lambda n: np.full(n, np.inf),
-        lambda n: np.full(n, "many"),
-        lambda n: np.zeros((n, 1)),
-    ],
-)
-def test_regressors_whose_predictions_are_wrong(predictions):
-    with pytest.raises(ConfigError, match="judge=Regressor predicts "):
-        fsjax.select(X, SUM, **QUICK | {"judge": Regressor(predictions)})
-
-
-@pytest.mark.parametrize(
-    ("step", "message"),
-    [
-        ("fit", "fails at fit .RuntimeError: singular"),
-        ("predict", "fails at predict .KeyError"),
-        ("score", "fails at score by 'auc' .OverflowError: exp"),
-    ],
-)
-def test_judges_that_fail(step, message):
-    judge = Classifier(lambda n: np.zeros(n, int), fails=step)
-    with pytest.raises(ConfigError, match=f"judge=Classifier {message}"):
-        fsjax.select(X, Y, metric="auc", **QUICK | {"judge": judge})
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+def test_bad_calls(bad):
+    refuses(*bad)

@@ -136,12 +136,6 @@ def test_sentinel_dates_are_missing(date: str, kind: object) -> None:
     assert f"has the date {date} in 5 of 60 rows, far from all others" in notes(result, "sentinel")
 
 
-def test_sentinel_dates_at_both_ends() -> None:
-    result = read([*["0001-01-01"] * 3, *["9999-12-31"] * 3, *DATES])
-    days = result.X[:, result.names.index("c: days")]
-    assert np.isnan(days[:6]).all() and days[6:].tolist() == list(range(55))
-
-
 def test_dates_near_the_others_are_no_sentinels() -> None:
     dates = pd.date_range("1969-12-01", periods=ROWS)
     assert not notes(read(dates), "sentinel")
@@ -195,11 +189,6 @@ def test_estimators_warn_of_labels_that_differ_by_case_or_unicode_form() -> None
     ):
         with pytest.warns(UserWarning, match=f"differ only by {what}"):
             assert len(read_classes(np.resize([*pair, "no"], ROWS))[1]) == 3
-
-
-def test_blank_cells_are_missing() -> None:
-    result = read(np.resize(["", "  ", "a", "b"], ROWS))
-    assert "c=(missing)" in result.names and not notes(result, "spelling")
 
 
 def test_whole_numbers_that_merge_as_float64_are_said() -> None:

@@ -16,7 +16,6 @@ from fsjax.auto.reading.columns import Design, design, design_of_array
 from fsjax.tables.checks import constant_columns
 
 ROWS = 60
-RNG = np.random.default_rng(0)
 
 
 def notes_of(result: Design, name: str) -> str:
@@ -108,11 +107,6 @@ def test_durations_become_days(values: pd.Index) -> None:
     result = column(values)
     np.testing.assert_array_equal(result.X[:, 1], np.arange(ROWS) / 2)
     assert "is a duration, taken as days" in notes_of(result, "c")
-
-
-def test_whole_numbers_beyond_64_bits() -> None:
-    result = column(np.array([2**70 + 2**60 * (number % 7) for number in range(ROWS)], object))
-    np.testing.assert_allclose(result.X[1, 1] - result.X[0, 1], 2.0**60)
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from experiments.studies.selection import noise, sizes
-from experiments.studies.selection.asking import Answer, judge_name
 from experiments.studies.selection.baselines import SELECTORS
 from experiments.studies.selection.encoding import Encoded, encode
-from experiments.studies.selection.fdr import false_share, questions
+from experiments.studies.selection.fdr import false_share
 from experiments.studies.selection.judges import chance, judge
-from experiments.studies.selection.noise import auc, permutation_test
+from experiments.studies.selection.noise import permutation_test
 from experiments.studies.selection.tables import Table, flags_of, load, split, take, write
 from fsjax.errors import DataError
 
@@ -88,30 +85,6 @@ def test_what_was_written_is_read_again(tmp_path) -> None:
     assert table.columns[-1] == "x11"
 
 
-@pytest.mark.parametrize("kind", noise.KINDS)
-def test_draws_repeat_and_have_both_classes(kind: str) -> None:
-    first, second = noise.draw(kind, 3), noise.draw(kind, 3)
-    pd.testing.assert_frame_equal(first.frame, second.frame)
-    assert sorted(first.frame["y"].unique()) == [0, 1]
-    for flag in first.flags:
-        assert flag.split("=")[1] in first.frame
-
-
-def test_signals_have_the_auc_that_they_say() -> None:
-    frames = [noise.draw("hardly any signal", seed).frame for seed in range(40)]
-    best = [
-        auc(frame.filter(regex=r"^x\d$").sum(axis=1).to_numpy()[:, None], frame[["y"]].to_numpy())
-        for frame in frames
-    ]
-    assert np.mean(best) == pytest.approx(0.75, abs=0.03)
-    frames = [noise.draw("weak signal", seed).frame for seed in range(40)]
-    ridge = [
-        permutation_test(frame.drop(columns="y").to_numpy(float), frame["y"].to_numpy(), 0, 0)[0]
-        for frame in frames
-    ]
-    assert np.mean(ridge) == pytest.approx(0.75, abs=0.03)
-
-
 def test_permutation_test_tells_signal_from_noise() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 30)), np.arange(60) % 2
@@ -122,30 +95,9 @@ def test_permutation_test_tells_signal_from_noise() -> None:
     assert p_value == 1 / 200
 
 
-def test_numbers_of_an_answer_are_in_percent() -> None:
-    said = {"better_than_chance": True, "metric": "r2", "score": 0.25, "method": "l1"}
-    row = Answer(61.04, 80.0, 512.2, 0, said, ("binmask", "icap", "l1")).to_row()
-    assert (row["claimed"], row["verdict"], row["networks"]) == (25.0, "something", 1)
-    assert Answer(300.0, 1.0, 10.0, -9, {}, ()).to_row()["verdict"] == "no answer"
-
-
-def test_judges_are_told_apart_by_their_names() -> None:
-    names = ["support vector machine, RBF kernel", "boosted trees", "linear model", None]
-    assert [judge_name(name) for name in names] == ["svm", "boosting", "linear", "svm"]
-
-
 def test_shares() -> None:
     assert false_share(["x1", "x2", "x3", "x4"], ["x1", "x9"]) == 0.75
     assert false_share([], ["x1"]) == 0.0
     assert sizes.hits(["x0", "x2", "x10"], planted=3) == 2
     assert noise.share_interval(0, 20) == (0.0, pytest.approx(0.168, abs=1e-3))
     assert noise.share_interval(20, 20)[1] == 1.0
-
-
-def test_rates_are_asked_of_tables_whose_true_columns_are_known(tmp_path: Path) -> None:
-    asked = list(questions(["l1", "forest"], [0.1, 0.2], draws=2, budget=25))
-    assert len(asked) == 8 and len({tuple(question.key.values()) for question in asked}) == 8
-    path, flags = asked[0].write(tmp_path)
-    frame = pd.read_csv(path)
-    assert frame.shape == (500, 201) and "--target=y" in flags
-    assert asked[0].flags == ("--fdr=0.1", "--seed=0", "--methods=l1")

@@ -8,11 +8,13 @@ import io
 import pickle
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.io
+from bad_calls import bad_calls, refuses
 from registered import rows_of
 
 from fsjax import data
@@ -26,12 +28,15 @@ pytestmark = pytest.mark.usefixtures("only_tmp")
 def test_names() -> None:
     known = {"digits", "madelon_like", "ehr_like", "ring_xor_sum", "mnist", "coil20"}
     assert known <= set(data.available())
-    with pytest.raises(DataError, match="unknown data set 'isollet'"):
-        data.load("isollet")
-    with pytest.raises(DataError, match="allowed: .*'mnist'"):
-        data.load("???")
-    with pytest.raises(ConfigError, match="leave it out"):
-        data.load("digits", target="a")
+
+
+@bad_calls(
+    (lambda: data.load("isollet"), "unknown data set 'isollet'"),
+    (lambda: data.load("???"), "allowed: ", "'mnist'"),
+    (lambda: data.load("digits", target="a"), "leave it out"),
+)
+def test_bad_calls(bad: tuple) -> None:
+    refuses(*bad)
 
 
 def test_places_in_order(tmp_path, monkeypatch) -> None:
@@ -78,29 +83,6 @@ def write_idx(folder: Path, images: np.ndarray, labels: np.ndarray, packed: bool
             content = header + rows.tobytes()
             path = folder / f"{name}-{part}-idx{rows.ndim}-ubyte{'.gz' if packed else ''}"
             path.write_bytes(gzip.compress(content) if packed else content)
-
-
-def test_fashion_files_are_not_taken_for_mnist(tmp_path, shrink) -> None:
-    shrink("mnist", shape=(30, 784))
-    labels = np.array(ENTRIES["fashion_mnist"].first_labels * 2 + tuple(range(10)), np.uint8)
-    write_idx(tmp_path / "mnist", np.zeros((30, 28, 28), np.uint8), labels, False)
-    with pytest.raises(DataError, match="first labels are .*expected .* for 'mnist'"):
-        data.load("mnist", tmp_path)
-
-
-def test_idx_cut_short(tmp_path, shrink) -> None:
-    write_idx(tmp_path / "mnist", np.zeros((30, 28, 28), np.uint8), np.zeros(30, np.uint8), False)
-    path = tmp_path / "mnist/train-images-idx3-ubyte"
-    path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(DataError, match=r"train-images.*truncated.*ossci"):
-        data.load("mnist", tmp_path)
-
-
-def test_idx_files_begin_with_their_type(tmp_path, shrink) -> None:
-    write_idx(tmp_path / "mnist", np.zeros((30, 28, 28), np.uint8), np.zeros(30, np.uint8), False)
-    (tmp_path / "mnist/train-images-idx3-ubyte").write_bytes(bytes([0, 0, 13, 3]))
-    with pytest.raises(DataError, match="it is not an IDX file of bytes"):
-        data.load("mnist", tmp_path)
 
 
 def test_isolet_of_the_archive(tmp_path, shrink) -> None:
@@ -237,60 +219,59 @@ def test_cifar_subset_only_when_the_full_set_is_absent(tmp_path, shrink) -> None
     assert data.load("cifar10", tmp_path).num_samples == 20
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"\x89PNG\r\n\x1a\n" + bytes(99), "coil20.npz cannot be read.*is a PNG image"),
-        (b"PK\x03\x04 cut short", "coil20.npz cannot be read as NumPy"),
-        (b"", "coil20.npz cannot be read.*is empty"),
-        (b"<html>not found</html>", "a web page"),
-    ],
+def coil20(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    """Writes a changed file of COIL-20."""
+
+    def write(folder: Path) -> None:
+        X, y = rows_of((1440, 1024), 20)
+        np.savez(folder / "coil20.npz", X=X, y=y)
+        (folder / "coil20.npz").write_bytes(change((folder / "coil20.npz").read_bytes()))
+
+    return write
+
+
+def mnist(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    """Writes files of MNIST, one of them changed."""
+
+    def write(folder: Path) -> None:
+        labels = np.array(ENTRIES["fashion_mnist"].first_labels * 2 + tuple(range(10)), np.uint8)
+        write_idx(folder / "mnist", np.zeros((30, 28, 28), np.uint8), labels, False)
+        path = folder / "mnist/train-images-idx3-ubyte"
+        path.write_bytes(change(path.read_bytes()))
+
+    return write
+
+
+def arrays(name: str, shape: tuple[int, int], classes: int, **more: float) -> Callable:
+    """Writes the arrays of a data set, with a value or without labels."""
+
+    def write(folder: Path) -> None:
+        X, y = rows_of(shape, classes)
+        X = X.astype(np.float32)
+        X[5, 7] = more.get("value", 1.0)
+        np.savez(folder / f"{name}.npz", X=X, **({"y": y} if classes else {}))
+
+    return write
+
+
+@bad_calls(
+    ("mnist", mnist(lambda old: old), "first labels are ", " for 'mnist'"),
+    ("mnist", mnist(lambda old: old[:-5]), "train-images", "truncated", "ossci"),
+    ("mnist", mnist(lambda old: bytes([0, 0, 13, 3])), "it is not an IDX file of bytes"),
+    ("mnist", arrays("mnist", (50, 10), 2), "X is (50, 10), expected (70000"),
+    ("coil20", coil20(lambda old: b"\x89PNG\r\n\x1a\n" + bytes(99)), "coil20.npz", "a PNG image"),
+    ("coil20", coil20(lambda old: b"PK\x03\x04 cut short"), "cannot be read as NumPy"),
+    ("coil20", coil20(lambda old: b""), "is empty"),
+    ("coil20", coil20(lambda old: b"<html>not found</html>"), "a web page"),
+    ("coil20", coil20(lambda old: old[:5000]), "coil20.npz cannot be read"),
+    ("coil20", arrays("coil20", (1440, 1024), 3), "3 classes, expected 20"),
+    ("coil20", arrays("coil20", (1440, 1024), 0), "no labels"),
+    ("coil20", arrays("coil20", (1440, 1024), 20, value=np.nan), "1 missing value"),
+    ("isolet", lambda folder: (folder / "isolet.zip").write_bytes(b"PK\x03\x04"), "isolet.zip"),
 )
-def test_broken_files(tmp_path, content, message) -> None:
-    (tmp_path / "coil20.npz").write_bytes(content)
-    with pytest.raises(DataError, match=message):
-        data.load("coil20", tmp_path)
-
-
-def test_half_an_archive(tmp_path) -> None:
-    X, y = rows_of((1440, 1024), 20)
-    np.savez_compressed(tmp_path / "coil20.npz", X=X, y=y)
-    path = tmp_path / "coil20.npz"
-    path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(DataError, match="coil20.npz cannot be read"):
-        data.load("coil20", tmp_path)
-    (tmp_path / "isolet.zip").write_bytes(b"PK\x03\x04")
-    with pytest.raises(DataError, match="isolet.zip cannot be read"):
-        data.load("isolet", tmp_path)
-
-
-def test_renamed_files(tmp_path) -> None:
-    X, y = rows_of((50, 10), 2)
-    np.savez(tmp_path / "mnist.npz", X=X, y=y)
-    with pytest.raises(DataError, match=r"X is \(50, 10\), expected \(70000"):
-        data.load("mnist", tmp_path)
-    X, y = rows_of((1440, 1024), 3)
-    np.savez(tmp_path / "coil20.npz", X=X, y=y)
-    with pytest.raises(DataError, match="3 classes, expected 20"):
-        data.load("coil20", tmp_path)
-    np.savez(tmp_path / "coil20.npz", X=X)
-    with pytest.raises(DataError, match="no labels"):
-        data.load("coil20", tmp_path)
-
-
-def test_missing_values_where_none_belong(tmp_path) -> None:
-    X, y = rows_of((1440, 1024), 20)
-    X = X.astype(np.float32)
-    X[5, 7] = np.nan
-    np.savez(tmp_path / "coil20.npz", X=X, y=y)
-    with pytest.raises(DataError, match="1 missing value"):
-        data.load("coil20", tmp_path)
-
-
-def test_catalog_is_complete() -> None:
-    for name, entry in ENTRIES.items():
-        if name in ("digits", "madelon_like", "ehr_like", "ring_xor_sum"):
-            continue
-        assert entry.forms[0].members == ((f"{name}.npz",),)
-        assert entry.remotes and all(remote.urls for remote in entry.remotes)
-        assert entry.image_shape is None or np.prod(entry.image_shape) == entry.shape[1]
+def test_files_that_are_not_those_of_the_data_set(bad: tuple, tmp_path, shrink) -> None:
+    name, write, *words = bad
+    if name == "mnist" and "70000" not in words[0]:
+        shrink("mnist", shape=(30, 784))
+    write(tmp_path)
+    refuses(lambda: data.load(name, tmp_path), *words)

@@ -78,16 +78,6 @@ def test_download_records_the_checksum_and_checks_it_later(tmp_path, shrink, ser
         data.load("usps")
 
 
-def test_download_into_the_data_dir(tmp_path, shrink, server) -> None:
-    folder, address = server
-    X, y = rows_of((50, 256), 10)
-    scipy.io.savemat(folder / "USPS.mat", {"X": X, "Y": y})
-    remote = Remote("USPS.mat", (f"{address}/USPS.mat",))
-    shrink("usps", shape=(50, 256), remotes=(remote,))
-    data.load("usps", tmp_path / "mine")
-    assert (tmp_path / "mine/usps/USPS.mat").exists()
-
-
 @pytest.mark.parametrize(
     ("content", "sha256", "message"),
     [
@@ -147,21 +137,6 @@ def test_an_empty_record_vouches_for_nothing(tmp_path) -> None:
     check_recorded(path, hashlib.sha256(b"something").hexdigest())
     with pytest.raises(DataError, match="has changed since .* published 0000"):
         check_recorded(path, "0" * 64)
-
-
-def test_a_download_that_changed_does_not_pass_with_its_record(tmp_path, shrink, server) -> None:
-    folder, address = server
-    X, y = rows_of((50, 256), 10)
-    scipy.io.savemat(folder / "USPS.mat", {"X": X, "Y": y})
-    right = hashlib.sha256((folder / "USPS.mat").read_bytes()).hexdigest()
-    remote = Remote("USPS.mat", (f"{address}/USPS.mat",), right)
-    shrink("usps", shape=(50, 256), remotes=(remote,))
-    data.load("usps", tmp_path / "mine")
-    changed = tmp_path / "mine/usps/USPS.mat"
-    scipy.io.savemat(changed, {"X": X + 1, "Y": y})
-    changed.with_name("USPS.mat.sha256").write_text("")
-    with pytest.raises(DataError, match="has changed since it was"):
-        data.load("usps", tmp_path / "mine")
 
 
 def test_an_answer_of_unknown_length(tmp_path, server) -> None:

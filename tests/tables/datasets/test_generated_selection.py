@@ -7,10 +7,10 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from bad_calls import bad_calls, refuses
 from scipy.sparse import csr_array
 
 from fsjax import data
-from fsjax.errors import ConfigError, DataError
 from fsjax.tables.datasets.nonlinear import BOUNDS
 
 MANY = 200_000
@@ -59,27 +59,23 @@ def test_one_part_of_the_union_is_enough() -> None:
     assert table.y[negative & (total < 1.0)].mean() < 0.1
 
 
-@pytest.mark.parametrize(
-    "options", [{"rule": "rings"}, {"num_features": 5}, {"num_samples": 1}, {"parts": 2}]
+@bad_calls(
+    (lambda: data.load("ring_xor_sum", rule="rings"), "rule"),
+    (lambda: data.load("ring_xor_sum", num_features=5), "num_features"),
+    (lambda: data.load("ring_xor_sum", num_samples=1), "num_samples"),
+    (lambda: data.load("ring_xor_sum", parts=2), "parts"),
+    (lambda: data.add_columns(standard_table(), "corupted"), "did you mean 'corrupted'"),
+    (lambda: data.add_columns(standard_table(), "random", share=1.0), "above 0 and below 1"),
+    (lambda: data.add_columns(data.Dataset("s", csr_array(np.eye(3)), None), "random"), "sparse"),
 )
-def test_bad_options_of_the_rule(options: dict) -> None:
-    with pytest.raises(ConfigError):
-        data.load("ring_xor_sum", **options)
+def test_bad_calls(bad: tuple) -> None:
+    refuses(*bad)
 
 
 def standard_table() -> data.Dataset:
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(20_000, 4)) * [1.0, 2.0, 3.0, 4.0]).astype(np.float32)
     return data.Dataset("four", X, np.zeros(20_000, np.int32), feature_names=tuple("abcd"))
-
-
-@pytest.mark.parametrize("kind", ["random", "corrupted", "second_order"])
-def test_extra_columns_stand_behind_the_own(kind: str) -> None:
-    table = standard_table()
-    more = data.add_columns(table, kind, share=0.75, seed=1)
-    assert more.X.shape == (20_000, 16) and more.X.dtype == np.float32
-    assert more.informative == (0, 1, 2, 3) and len(more.feature_names) == 16
-    np.testing.assert_array_equal(more.X[:, :4], table.X)
 
 
 def test_extra_columns_are_what_the_benchmark_says() -> None:
@@ -96,12 +92,3 @@ def test_extra_columns_are_what_the_benchmark_says() -> None:
     products = [a * b for a in table.X.T for b in table.X.T]
     for column in data.add_columns(table, "second_order", 0.75).X[:, 4:].T:
         assert min(np.abs(column - product).max() for product in products) < 1e-4
-
-
-def test_bad_extra_columns() -> None:
-    with pytest.raises(ConfigError, match="did you mean 'corrupted'"):
-        data.add_columns(standard_table(), "corupted")
-    with pytest.raises(ConfigError, match="above 0 and below 1"):
-        data.add_columns(standard_table(), "random", share=1.0)
-    with pytest.raises(DataError, match="sparse"):
-        data.add_columns(data.Dataset("s", csr_array(np.eye(3)), None), "random")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from bad_calls import bad_calls, refuses
 
 from fsjax.__main__ import main
 from fsjax.data import convert, load, load_table
@@ -107,44 +108,37 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
     assert [item.name for item in tmp_path.iterdir()] == ["table.parquet"]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "target", "message"),
-    [
-        ("t.csv", "a,b\n1,x\n2,y\n", None, "1 of 2 columns that are not numbers: 'b'"),
-        (
-            "t.csv",
-            "a,b\n1,2\n3,4,5\n",
-            None,
-            "Expected 2 fields in line 3, saw 3",
-        ),
-        ("t.csv", "a,a\n1,2\n", None, "it has column names more than once: 'a'"),
-        ("t.csv", "a,b\n", None, "it has no rows"),
-        ("t.csv", "", None, "no line of column names"),
-        ("t.csv", "a,b\n1,2\n", "c", "target='c' is not a column"),
-        ("t.csv", "a\n1\n", "a", "no columns besides the target"),
-        ("t.csv", ",b\n5,2\n", None, "column 1 .* has values but no name"),
-        ("t.csv", "a,,b\n1,2,3\n", None, "column 2 .* has values but no name"),
-        ("t.xlsx", "a", None, "not converted"),
-        ("t.parquet", "a", None, "cannot be read"),
-        (None, "", None, "there is no file or folder"),
-    ],
+@bad_calls(
+    ("a,b\n1,x\n2,y\n", None, "1 of 2 columns that are not numbers: 'b'"),
+    ("a,b\n1,2\n3,4,5\n", None, "Expected 2 fields in line 3, saw 3"),
+    ("a,a\n1,2\n", None, "column names more than once: 'a'"),
+    ("a,b\n", None, "it has no rows"),
+    ("", None, "no line of column names"),
+    ("a,b\n1,2\n", "c", "target='c' is not a column"),
+    ("a,b\n1,2\n", True, "target=True; give the name or the number"),
+    ("a,b\n1,2\n", 1.5, "target=1.5"),
+    ("a\n1\n", "a", "no columns besides the target"),
+    (",b\n5,2\n", None, "column 1 ", "has values but no name"),
+    ("a,,b\n1,2,3\n", None, "column 2 ", "has values but no name"),
+    (("t.xlsx", b"a"), None, "not converted"),
+    (("t.parquet", b"a"), None, "cannot be read"),
+    (("t.parquet", {"a": [1, 2], "b": ["x", "y"]}), None, "1 of 2 columns", "not numbers: 'b'"),
+    (("t.parquet", {"a": [1, 2]}), "a", "no columns besides the target"),
+    (("t.parquet", {"a": [1, 2], "b": ["x", None]}), "b", "1 missing value"),
+    (("nothing.csv", None), None, "there is no file or folder"),
+    (("empty", "folder"), None, "no .parquet files"),
 )
-def test_mistakes(
-    tmp_path: Path, name: str | None, text: str, target: str | None, message: str
-) -> None:
-    path = tmp_path / (name or "nothing.csv")
-    if name:
-        path.write_text(text)
-    with pytest.raises(DataError, match=message):
-        convert(path, tmp_path / "made", target, progress=False)
+def test_mistakes(bad: tuple, tmp_path: Path) -> None:
+    content, target, *words = bad
+    name, content = content if isinstance(content, tuple) else ("t.csv", content.encode())
+    if isinstance(content, dict):
+        pd.DataFrame(content).to_parquet(tmp_path / name)
+    elif content == "folder":
+        (tmp_path / name).mkdir()
+    elif content is not None:
+        (tmp_path / name).write_bytes(content)
+    refuses(lambda: convert(tmp_path / name, tmp_path / "made", target, progress=False), *words)
     assert not (tmp_path / "made").exists()
-
-
-def test_missing_values_are_told_when_the_table_is_loaded(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("a,b,label\n1,,0\n2,3,1\n")
-    with pytest.raises(DataError, match=r"1 missing value \(NaN\) in 1 of 2 columns: 'b'"):
-        load(convert(path, None, "label", progress=False))
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,31 +188,3 @@ def test_the_index_of_a_saved_frame_is_not_a_column(tmp_path: Path) -> None:
     whole = load_table(str(tmp_path / "table.parquet"), target="label")
     assert stored.feature_names == whole.feature_names == ("a b",)
     np.testing.assert_array_equal(np.asarray(stored.X), whole.X)
-
-
-@pytest.mark.parametrize(
-    ("columns", "target", "message"),
-    [
-        ({"a": [1, 2], "b": ["x", "y"]}, None, "1 of 2 columns that are not numbers: 'b'"),
-        ({"a": [1, 2]}, "a", "no columns besides the target"),
-        ({"a": [1, 2], "b": ["x", None]}, "b", "1 missing value"),
-    ],
-)
-def test_mistakes_in_parquet_files(
-    tmp_path: Path, columns: dict[str, list], target: str | None, message: str
-) -> None:
-    path = tmp_path / "t.parquet"
-    pd.DataFrame(columns).to_parquet(path)
-    with pytest.raises(DataError, match=message):
-        convert(path, tmp_path / "made", target, progress=False)
-    assert not (tmp_path / "made").exists()
-
-
-def test_mistakes_in_folders_and_targets(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="no .parquet files"):
-        convert(tmp_path / "empty", tmp_path / "made", progress=False)
-    path = write(tmp_path, "csv", frame())
-    for target in (True, 1.5):
-        with pytest.raises(ConfigError, match=f"target={target}; give the name or the number"):
-            convert(path, tmp_path / "made", target, progress=False)

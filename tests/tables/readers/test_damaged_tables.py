@@ -23,7 +23,7 @@ import scipy.sparse
 
 from fsjax.data import load
 from fsjax.engine.environment import memory_limits as limits
-from fsjax.errors import ConfigError, DataError
+from fsjax.errors import DataError
 from fsjax.tables.datasets.files import FileForm, find_file
 from fsjax.tables.readers.formats import plain
 from fsjax.tables.readers.table_files import load_frame
@@ -31,35 +31,16 @@ from fsjax.tables.sparse import check_size
 from fsjax.tables.sparse import dense as to_dense
 
 
-def sparse_mat(path: Path, damage: tuple[tuple[int, ...], tuple[int, ...]] | None = None) -> Path:
-    """Write a sparse 6 x 5 table, in which ``damage`` replaces five consecutive numbers."""
+def sparse_mat(path: Path) -> Path:
+    """Write a sparse 6 x 5 table."""
     X = scipy.sparse.csc_matrix(np.eye(6, 5, dtype=np.float64))
     scipy.io.savemat(path, {"X": X, "Y": np.arange(6) % 2})
-    if damage:
-        before, after = (struct.pack(f"<{len(numbers)}i", *numbers) for numbers in damage)
-        data = path.read_bytes()
-        assert data.count(before) >= 1
-        path.write_bytes(data.replace(before, after, 1))
     return path
 
 
 def test_a_sparse_table(tmp_path: Path) -> None:
     X = load(str(sparse_mat(tmp_path / "a.mat"))).X
     np.testing.assert_array_equal(X.toarray(), np.eye(6, 5))
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ((0, 1, 2, 3, 4), (0, 1, 2, 3, 1_000_000)),
-        ((0, 1, 2, 3, 4), (0, 1, 2, 3, -7)),
-        ((0, 1, 2, 3, 4, 5), (0, 1, 2, 9, 4, 5)),
-    ],
-)
-def test_indices_beyond_the_table_are_refused(before: tuple, after: tuple, tmp_path: Path) -> None:
-    path = sparse_mat(tmp_path / "a.mat", (before, after))
-    with pytest.raises(DataError, match="a.mat"):
-        load(str(path))
 
 
 @pytest.mark.parametrize(
@@ -104,29 +85,16 @@ def bomb(kind: str, path: Path) -> Path:
     elif kind == "npz of a shape":
         scipy.sparse.save_npz(path, scipy.sparse.csc_matrix((10**8, 20)))
     else:
-        path.write_bytes(_parquet_of_zeros())
+        pd.DataFrame({"a": np.zeros(2 * 10**7, np.int8)}).to_parquet(path)
     return path
 
 
-def _parquet_of_zeros() -> bytes:
-    file = io.BytesIO()
-    pd.DataFrame({"a": np.zeros(2 * 10**7, np.int8)}).to_parquet(file)
-    return file.getvalue()
-
-
 @pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        ("libsvm", "a.libsvm"),
-        ("sparse mat", "a.mat"),
-        ("packed mat", "a.mat"),
-        ("npz", "a.npz"),
-        ("npz of a shape", "a.npz"),
-        ("parquet", "a.parquet"),
-    ],
+    "kind", ["libsvm", "sparse mat", "packed mat", "npz", "npz of a shape", "parquet"]
 )
-def test_a_small_file_is_not_unfolded(kind: str, name: str, tmp_path: Path) -> None:
-    path = bomb(kind, tmp_path / name)
+def test_a_small_file_is_not_unfolded(kind: str, tmp_path: Path) -> None:
+    suffix = "npz" if "npz" in kind else kind.split()[-1]
+    path = bomb(kind, tmp_path / f"a.{suffix}")
     assert path.stat().st_size < 2**20
     tracemalloc.start()
     try:
@@ -153,11 +121,6 @@ def test_a_packed_stream_is_unpacked_no_further_than_allowed(
     with pytest.raises(DataError, match="unpacked, it would take .* 512.0 KiB"):
         plain(gzip.compress(bytes(10**7)))
     assert plain(gzip.compress(bytes(1000))) == bytes(1000)
-
-
-def test_a_wrong_max_bytes() -> None:
-    with pytest.raises(ConfigError, match="max_bytes=0; choose a whole number"):
-        limits.limit_of(0)
 
 
 def mat_of_kinds(path: Path, packed: bool) -> Path:
@@ -212,23 +175,6 @@ def test_a_shape_in_a_head_that_hides_the_rest(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(DataError, match=r"the checksum of 'X.npy' is wrong"):
         load(str(path))
-
-
-def test_every_byte_of_a_member_counts(tmp_path: Path) -> None:
-    archive_file = io.BytesIO()
-    X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
-    np.savez(archive_file, X=X, y=np.arange(12) % 2)
-    with zipfile.ZipFile(archive_file) as archive:
-        info = archive.getinfo("X.npy")
-    name, extra = struct.unpack("<HH", archive_file.getvalue()[info.header_offset + 26 :][:4])
-    start = info.header_offset + 30 + name + extra
-    for position in range(start, start + info.file_size, 7):
-        data = bytearray(archive_file.getvalue())
-        data[position] ^= 16
-        path = tmp_path / "a.npz"
-        path.write_bytes(data)
-        with pytest.raises(DataError, match="is wrong"):
-            load(str(path))
 
 
 def test_a_long_text_that_a_file_holds_once(tmp_path: Path) -> None:

@@ -5,14 +5,15 @@ Covers ``fsjax.tables.readers.file_type``, ``fsjax.tables.readers.matlab``,
 """
 
 import gzip
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.io
+from bad_calls import bad_calls, refuses
 
 from fsjax import data
-from fsjax.errors import ConfigError, DataError
 from fsjax.tables.readers.table_files import load_frame
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
@@ -109,151 +110,94 @@ def test_impute(tmp_path, rule, fill) -> None:
     assert rule in loaded.source
 
 
-BAD_TEXT = {
-    "text columns": ("a,city,b\n1,Paris,2\n3,Rome,4\n", "'city' .such as 'Paris'.*get_dummies"),
-    "one odd cell": ("a,b\n1,2\n?,4\n", r"'a' \(such as '\?'\)"),
-    "missing": ("a,b\n1,\n3,4\n", r"1 missing value \(NaN\) in 1 of 2 columns: 'b'.*data.impute"),
-    "infinite": ("a,b\n1,inf\n3,4\n", "1 infinite value in 1 of 2 columns: 'b'"),
-    "too large": ("a,b\n1,1e300\n3,4\n", "1 infinite value in "),
-    "no rows": ("a,b\n", "no rows"),
-    "nothing": ("", "is empty"),
-    "blank": ("\n \n", "is empty"),
-    "repeated names": ("a,b,a\n1,2,3\n", "more than once: 'a'"),
-    "no header": ("0.5,1.5\n2,3\n", "first line.*holds numbers"),
-    "long rows": ("a,b\n1,2,3\n4,5,6\n", "more values in a line than column names"),
-    "ragged": ("a,b\n1,2\n4,5,6\n", "Expected 2 fields in line 3, saw 3"),
-    "html": ("<!DOCTYPE html><html></html>", "is a web page .HTML., not a CSV table"),
-    "open quote": (f'"{"a" * 200_000}', "is a quote not closed"),
-}
+AGES = "age,height,same\n1,2,1\n3,4,1\n"
+
+#: The content of a file, its suffix (``.csv`` for text), options of ``load``, and words.
+BAD_FILES = [
+    ("a,city,b\n1,Paris,2\n3,Rome,4\n", "'city' ", "'Paris'", "get_dummies"),
+    ("a,b\n1,2\n?,4\n", "'a' (such as '?')"),
+    ("a,b\n1,\n3,4\n", "1 missing value (NaN) in 1 of 2 columns: 'b'", "data.impute"),
+    ("a,b\n1,inf\n3,4\n", "1 infinite value in 1 of 2 columns: 'b'"),
+    ("a,b\n1,1e300\n3,4\n", "1 infinite value in "),
+    ("a,b\n", "no rows"),
+    ("", "is empty"),
+    ("\n \n", "is empty"),
+    ("a,b,a\n1,2,3\n", "more than once: 'a'"),
+    ("0.5,1.5\n2,3\n", "first line", "holds numbers"),
+    ("a,b\n1,2,3\n4,5,6\n", "more values in a line than column names"),
+    ("a,b\n1,2\n4,5,6\n", "Expected 2 fields in line 3, saw 3"),
+    ("<!DOCTYPE html><html></html>", "is a web page (HTML), not a CSV table"),
+    (f'"{"a" * 200_000}', "is a quote not closed"),
+    ("a,b,c,d,e,f\n,,,,,\n1,1,1,1,1,1\n", "'a', 'b', 'c', 'd', 'e' and 1 more"),
+    (AGES, {"target": "heigth"}, "target='heigth'", "did you mean 'height'", "'age', 'height'"),
+    (AGES, {"target": 9}, "target=9 is not a column", "0 to 2"),
+    (AGES, {"target": "same"}, "only one value"),
+    ("a,b\n1,x\n2,\n3,y\n", {"target": "b"}, "no usable value in 1 of 3 rows"),
+    ("b\nx\ny\n", {"target": "b"}, "no columns besides the target"),
+    (AGES, {"impute": "men"}, "impute='men': did you mean 'mean'"),
+    (AGES, {"imput": "mean"}, "no option 'imput'; did you mean 'impute'"),
+    (AGES, {"max_bytes": 0}, "max_bytes=0; choose a whole number"),
+    ("a,b\n,1\n,2\n", {"impute": "mean"}, "have no values"),
+    (PNG, "is a PNG image"),
+    (PNG, ".npz", "is a PNG image, not a NumPy archive"),
+    (gzip.compress(b"a,b\n1,2\n", mtime=0), "is a gzip file"),
+    (b"a,b\n\xff\x81,2\n", "not UTF-8"),
+    (b"a,b\n1,2\n", ".parquet", "is text, not a Parquet file"),
+    (b"PAR1 cut short", ".parquet", "cannot be read as a Parquet file"),
+    (b"MATLAB 7.3 MAT-file", ".mat", "v7.3", "save with -v7"),
+    (b"MATLAB 5.0 MAT-file" + bytes(200), ".mat", "cannot be read as a MATLAB file"),
+    (b"PK\x03\x04 cut short", ".npz", "cannot be read as a NumPy archive "),
+    (b"version https://git-lfs.github.com/spec/v1\n", ".npz", "Git LFS pointer"),
+    (b"nothing like it\n", ".libsvm", "cannot be read as a LIBSVM file"),
+    ("1", ".xyz", "suffix '.xyz', which is not read"),
+    ({"features": np.ones((2, 2))}, "no array named 'X'; it holds features"),
+    ({"X": np.array([[1, "a"]], dtype=object)}, "Object arrays cannot be loaded"),
+    ({"X": np.array([["a", "b"]])}, "not real numbers"),
+    ({"X": np.ones((2, 2)), "y": np.arange(3)}, "a.npz: y has shape (3,), expected (2,)"),
+    ({"X": np.ones((2, 2)), "y": np.ones(2)}, "only one value"),
+    ({"X": np.ones(3)}, "table of (rows, columns)"),
+    ({"X": np.ones((0, 3))}, "is empty"),
+    ({"X": np.full((2, 2), np.nan)}, "4 missing values"),
+    ({"X": np.ones((2, 2)), "y": np.array([1j, 2])}, "the type complex128"),
+    ({"X": np.eye(2), "Y": np.array([["one"], [""]], object)}, ".mat", "target has empty cells"),
+]
 
 
-@pytest.mark.parametrize("case", BAD_TEXT)
-def test_bad_csv(tmp_path, case) -> None:
-    text, message = BAD_TEXT[case]
-    (tmp_path / "a.csv").write_text(text)
-    with pytest.raises(DataError, match=message) as caught:
-        data.load(str(tmp_path / "a.csv"))
-    assert "a.csv" in str(caught.value)
+def written(content: str | bytes | dict, suffix: str, folder: Path) -> Path:
+    """The file of a bad call."""
+    path = folder / f"a{suffix}"
+    if isinstance(content, dict):
+        np.savez(path, **content) if suffix == ".npz" else scipy.io.savemat(path, content)
+    else:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
 
 
-BAD_TARGET = {
-    "misspelt": (
-        "heigth",
-        "target='heigth' is not a column.*did you mean 'height'.*'age', 'height'",
-    ),
-    "out of range": (9, "target=9 is not a column.*0 to 4"),
-    "constant": ("same", "only one value"),
-}
+@bad_calls(*BAD_FILES)
+def test_bad_files(bad: tuple, tmp_path) -> None:
+    content, *words = bad
+    suffix = ".npz" if isinstance(content, dict) else ".csv"
+    if isinstance(words[0], str) and words[0].startswith("."):
+        suffix, *words = words
+    options, *words = words if isinstance(words[0], dict) else ({}, *words)
+    path = written(content, suffix, tmp_path)
+    name = [path.name] if isinstance(content, str | bytes) and not options else []
+    refuses(lambda: data.load(str(path), **options), *words, *name)
 
 
-@pytest.mark.parametrize("case", BAD_TARGET)
-def test_bad_target(tmp_path, frame, case) -> None:
-    target, message = BAD_TARGET[case]
-    frame.drop(columns="label").assign(same=1).to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(DataError, match=message):
-        data.load(str(tmp_path / "a.csv"), target=target)
-
-
-def test_target_with_gaps_and_target_alone(tmp_path) -> None:
-    (tmp_path / "a.csv").write_text("a,b\n1,x\n2,\n3,y\n")
-    with pytest.raises(DataError, match="no usable value in 1 of 3 rows"):
-        data.load(str(tmp_path / "a.csv"), target="b")
-    (tmp_path / "b.csv").write_text("b\nx\ny\n")
-    with pytest.raises(DataError, match="no columns besides the target"):
-        data.load(str(tmp_path / "b.csv"), target="b")
-
-
-def test_many_bad_columns_are_named_up_to_five(tmp_path) -> None:
-    header = ",".join(f"c{i}" for i in range(9))
-    (tmp_path / "a.csv").write_text(f"{header}\n{',' * 8}\n{','.join('1' * 9)}\n")
-    with pytest.raises(DataError, match="'c0', 'c1', 'c2', 'c3', 'c4' and 4 more"):
-        data.load(str(tmp_path / "a.csv"))
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("a.npz", PNG, "is a PNG image, not a NumPy archive"),
-        ("a.csv", PNG, "is a PNG image"),
-        ("a.csv", gzip.compress(b"a,b\n1,2\n", mtime=0), "is a gzip file"),
-        ("a.csv", b"a,b\n\xff\x81,2\n", "not UTF-8"),
-        ("a.parquet", b"a,b\n1,2\n", "is text, not a Parquet file"),
-        ("a.parquet", b"PAR1 cut short", "cannot be read as a Parquet file"),
-        ("a.mat", b"MATLAB 7.3 MAT-file", "v7.3.*save with -v7"),
-        ("a.mat", b"MATLAB 5.0 MAT-file" + bytes(200), "cannot be read as a MATLAB file"),
-        ("a.npz", b"PK\x03\x04 cut short", "cannot be read as a NumPy archive .*zip file"),
-        ("a.npz", b"version https://git-lfs.github.com/spec/v1\n", "Git LFS pointer"),
-        ("a.libsvm", b"nothing like it\n", "cannot be read as a LIBSVM file"),
-    ],
+@bad_calls(
+    ("a,b\n", ".csv", "a", "is empty: there are column names but no rows"),
+    (AGES, ".csv", None, "name the column to predict (--target)", "'age'"),
+    ({"X": np.ones((2, 2))}, ".npz", None, "has no array y; name the one that holds the target"),
 )
-def test_files_that_are_not_what_their_name_says(tmp_path, file, content, message) -> None:
-    (tmp_path / file).write_bytes(content)
-    with pytest.raises(DataError, match=message):
-        data.load(str(tmp_path / file))
+def test_frames_need_rows_and_a_target(bad: tuple, tmp_path) -> None:
+    content, suffix, target, *words = bad
+    path = written(content, suffix, tmp_path)
+    refuses(lambda: load_frame(str(path), target=target), *words)
 
 
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        ({"features": np.ones((2, 2))}, "no array named 'X'; it holds features"),
-        ({"X": np.array([[1, "a"]], dtype=object)}, "Object arrays cannot be loaded"),
-        ({"X": np.array([["a", "b"]])}, "not real numbers"),
-        ({"X": np.ones((2, 2)), "y": np.arange(3)}, r"a.npz: y has shape \(3,\), expected \(2,\)"),
-        ({"X": np.ones((2, 2)), "y": np.ones(2)}, "only one value"),
-        ({"X": np.ones(3)}, "table of .rows, columns."),
-        ({"X": np.ones((0, 3))}, "is empty"),
-        ({"X": np.full((2, 2), np.nan)}, "4 missing values"),
-        ({"X": np.ones((2, 2)), "y": np.array([1j, 2])}, "the type complex128; give real numbers"),
-    ],
-)
-def test_bad_arrays(tmp_path, arrays, message) -> None:
-    np.savez(tmp_path / "a.npz", **arrays)
-    with pytest.raises(DataError, match=message):
-        data.load(str(tmp_path / "a.npz"))
-
-
-@pytest.mark.parametrize(
-    ("name", "target", "message"),
-    [
-        ("empty.csv", "a", "empty.csv is empty: there are column names but no rows"),
-        ("frame.csv", None, "name the column to predict .--target.; the columns are 'age'"),
-        ("arrays.npz", None, "arrays.npz has no array y; name the one that holds the target"),
-    ],
-)
-def test_frames_need_rows_and_a_target(tmp_path, frame, name, target, message) -> None:
-    (tmp_path / "empty.csv").write_text("a,b\n")
-    frame.to_csv(tmp_path / "frame.csv", index=False)
-    np.savez(tmp_path / "arrays.npz", X=np.ones((2, 2)))
-    with pytest.raises(DataError, match=message):
-        load_frame(str(tmp_path / name), target=target)
-
-
-def test_text_targets_of_matlab_files_have_no_empty_cells(tmp_path) -> None:
-    labels = np.array([["one"], [""]], dtype=object)
-    scipy.io.savemat(tmp_path / "a.mat", {"X": np.eye(2), "Y": labels})
-    with pytest.raises(DataError, match="its target has empty cells"):
-        data.load(str(tmp_path / "a.mat"))
-
-
-def test_missing_files_and_unknown_suffixes(tmp_path, frame) -> None:
+def test_files_that_are_not_there(tmp_path, frame) -> None:
     frame.to_csv(tmp_path / "table.csv", index=False)
-    with pytest.raises(DataError, match="there is no file.*did you mean .*table.csv"):
-        data.load(str(tmp_path / "tabel.csv"))
-    with pytest.raises(DataError, match="is a folder"):
-        data.load(str(tmp_path))
-    (tmp_path / "a.xyz").write_text("1")
-    with pytest.raises(DataError, match="suffix '.xyz', which is not read"):
-        data.load(str(tmp_path / "a.xyz"))
-
-
-def test_bad_options(tmp_path, frame) -> None:
-    frame.to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(ConfigError, match="impute='men': did you mean 'mean'"):
-        data.load(str(tmp_path / "a.csv"), target="label", impute="men")
-    with pytest.raises(ConfigError, match="impute='men': did you mean 'mean'"):
-        data.load("digits", impute="men")
-    with pytest.raises(ConfigError, match="no option 'imput'; did you mean 'impute'"):
-        data.load(str(tmp_path / "a.csv"), imput="mean")
-    (tmp_path / "b.csv").write_text("a,b\n,1\n,2\n")
-    with pytest.raises(DataError, match="have no values"):
-        data.load(str(tmp_path / "b.csv"), impute="mean")
+    refuses(lambda: data.load(str(tmp_path / "tabel.csv")), "no file", "did you mean", "table.csv")
+    refuses(lambda: data.load(str(tmp_path)), "is a folder")
+    refuses(lambda: data.load("digits", impute="men"), "impute='men': did you mean 'mean'")

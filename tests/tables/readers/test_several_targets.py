@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from bad_calls import refuses
 
 from fsjax.data import Dataset, as_dataset, check_task, load, load_table, make_split
 from fsjax.errors import DataError
@@ -134,14 +135,11 @@ def test_splits_keep_the_share_of_events() -> None:
 @pytest.mark.parametrize("task", ["multilabel", "counts", "survival"])
 def test_what_data_sets_may_not_hold(task: str) -> None:
     x = np.zeros((4, 2))
-    for y in (np.full((4, 2), 0.5), np.full((4, 2), -1.0), np.zeros((4, 3)) + 0.25):
-        with pytest.raises(DataError, match=f"task={task} needs"):
-            check_task(Dataset("table", x, y), task)
-    with pytest.raises(DataError, match="needs a target"):
-        check_task(Dataset("table", x, None), task)
-    with pytest.raises(DataError, match="task=.* needs (numbers|0 and 1|a column)"):
-        text = Dataset("table", x, np.array([0, 1, 0, 1], np.int32), class_names=("a", "b"))
-        check_task(text, task)
+    classes = np.array([0, 1, 0, 1], np.int32)
+    text = Dataset("table", x, classes, class_names=("a", "b"))
+    tables = [Dataset("table", x, y) for y in (np.full((4, 2), -1.0), np.zeros((4, 3)) + 0.25)]
+    for table in (*tables, Dataset("table", x, None), text):
+        refuses(lambda table=table: check_task(table, task), f"task={task} needs")
 
 
 def test_times_are_places_of_which_float32_keeps_all() -> None:
