@@ -122,7 +122,7 @@ def place_runs(axis: str, tree: PyTree, batch_devices: int = 1, *, shared: bool 
     return jax.tree.map(placed, tree)
 
 
-class Layout(NamedTuple):
+class Placement(NamedTuple):
     """How R runs are laid out over the devices.
 
     A sharded axis repeats the last run until every device has the same number.

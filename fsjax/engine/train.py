@@ -22,7 +22,7 @@ from fsjax.engine.run import Run
 from fsjax.engine.scores import check_first_scores
 from fsjax.engine.seeds import init_seeds, train_seeds
 from fsjax.engine.streamed import StreamedEpochs, StreamedPart
-from fsjax.engine.training_checks import check_finite, check_validation, warn_of_unjudged
+from fsjax.engine.training_checks import check_finite_losses, check_validation, warn_of_unjudged
 from fsjax.errors import ConfigError
 from fsjax.method import TrainState
 from fsjax.sparsity.connections import indexed_like, without_index
@@ -81,7 +81,7 @@ def train(
         cost = _cost(run, states, 0) | {"compile_seconds": time.perf_counter() - started}
         return Trained(states, {}, cost | {"train_seconds": 0.0, "trained_epochs": 0})
     seeds = tuple(run.seeds[row] for row in rows)
-    layout = mesh.Layout(run.axis, run.batch_devices, len(rows))
+    layout = mesh.Placement(run.axis, run.batch_devices, len(rows))
     states = layout.padded(states)
     epochs = _compiled_epochs(run, rows, idle, layout, states)
     done, history = 0, {name: np.zeros((len(rows), 0), np.float32) for name in epochs.names}
@@ -95,7 +95,7 @@ def train(
         for chunk in chunks(run, epochs, states, done, saves=checkpoints is not None):
             states, done = chunk.states, chunk.done
             losses = chunk.metrics["train/loss"]
-            check_finite(run, seeds, chunk.first, losses, chunk.was_trained, states)
+            check_finite_losses(run, seeds, chunk.first, losses, chunk.was_trained, states)
             history = {
                 name: np.concatenate([history[name], values], axis=1)
                 for name, values in chunk.metrics.items()
@@ -208,13 +208,13 @@ class _Epochs(NamedTuple):
 
     program: Callable[..., tuple[TrainState, Mapping[str, Any], Any]]
     names: list[str]
-    layout: mesh.Layout
+    layout: mesh.Placement
     arrays: Arrays
     is_trained: np.ndarray
 
 
 def _compiled_epochs(
-    run: Run, rows: np.ndarray, idle: np.ndarray, layout: mesh.Layout, states: TrainState
+    run: Run, rows: np.ndarray, idle: np.ndarray, layout: mesh.Placement, states: TrainState
 ) -> _Epochs:
     """Compiles the program of a training; ``states`` are padded, other arguments of ``train``."""
     places = layout.rows
