@@ -255,6 +255,10 @@ def verification() -> pd.DataFrame:
         )
         for row in table.itertuples()
     ]
+    words = list(table["verdict"])
+    counts = ", ".join(f"{words.count(word)} {word}" for word in VERDICTS)
+    minutes = f"{table['cpu_seconds'].sum() / 60:.0f} CPU minutes"
+    lines.append(("all", f"{len(words)} cells", "", minutes, "", counts))
     columns = ["paper", "cell", "recorded", "fresh", "interval", "verdict"]
     return pd.DataFrame(lines, columns=columns)
 
