@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import linalg, sparse
@@ -167,26 +165,6 @@ def test_large_graphs_of_loops_are_like_small_ones(monkeypatch: pytest.MonkeyPat
     small = graph_embedding(sparse.csr_matrix(np.eye(30)), 4)
     monkeypatch.setitem(graph_embedding.__globals__, "DENSE_ROWS", 0)
     np.testing.assert_array_equal(graph_embedding(sparse.csr_matrix(np.eye(30)), 4), small)
-
-
-def clusters() -> np.ndarray:
-    """Columns 2 and 7 separate four clusters, the others are noise."""
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(120, 10))
-    x[:, 2] += 8.0 * (np.arange(120) % 2)
-    x[:, 7] += 8.0 * (np.arange(120) // 2 % 2)
-    return x
-
-
-def test_rows_without_weight_do_not_count() -> None:
-    x = clusters().astype(np.float32)
-    method = fsjax.methods.mcfs(2, num_clusters=3)
-    spec = fsjax.Spec(10, 10, "reconstruction", 127, 16, 1, steps_per_epoch=8)
-    more = jnp.concatenate([x, jnp.full((7, 10), 50.0)])
-    weight = (jnp.arange(127) < 120) * 1.0
-    padded = method.init(jax.random.key(0), spec, fsjax.Batch(more, more, weight))
-    plain = method.init(jax.random.key(0), spec, fsjax.Batch(x, x, jnp.ones(120)))
-    np.testing.assert_array_equal(method.select(padded).scores, method.select(plain).scores)
 
 
 def test_random_vectors_are_eigenvectors_of_the_parts_up_to_rounding() -> None:
