@@ -35,6 +35,7 @@ def annotated(
     hidden: Layers = (8,),
     kind: Literal["near", "far"] = "near",
     flag: bool = False,
+    label: str = "",
     **options: Any,
 ) -> fsjax.Method:
     """A plain network whose arguments play no part."""
@@ -58,6 +59,7 @@ def register() -> Any:
     ({"hidden": ()}, "hidden is empty"),
     ({"kind": "nearr"}, "kind='nearr': did you mean 'near'"),
     ({"flag": 1}, "flag=1; choose True or False"),
+    ({"label": 3}, "label=3; give text"),
     ({"momentum": 1.0}, "momentum=1.0"),
 )
 def test_values_are_checked_by_their_annotations(bad: tuple) -> None:
