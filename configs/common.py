@@ -212,7 +212,7 @@ def base_config(
 
 def take_whole_tables(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     """Enlarges batches for tasks whose loss compares rows (survival), so that small tables fit."""
-    if get_task(config.task).coupled:
+    if get_task(config.task).objective.coupled:
         batch_size = max(config.train.batch_size, COUPLED_BATCH)
         config.train.update(batch_size=batch_size, drop_last=False)
         config.evaluation.retrain.batch_size = COUPLED_BATCH

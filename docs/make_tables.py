@@ -25,7 +25,7 @@ from tools import documented_values  # noqa: E402
 BEGIN, END = "<!-- {}: written by docs/make_tables.py -->", "<!-- {}: end -->"
 
 #: The letter of each task in the tables.
-LETTERS = {name: TABLE[name].letter for name in TASKS}
+LETTERS = {name: TABLE[name].words.letter for name in TASKS}
 
 
 def readme_table() -> str:
@@ -64,8 +64,9 @@ def tasks_table() -> str:
     rows = []
     for name in TASKS:
         task = TABLE[name]
-        loss = task.loss.__name__.replace("_", " ")
-        rows.append((f"`{name}`", task.target, task.outputs, loss, task.score_name))
+        loss = task.objective.loss.__name__.replace("_", " ")
+        words = task.words
+        rows.append((f"`{name}`", words.target, words.outputs, loss, words.score_name))
     return _markdown(("task", "y", "outputs of a network", "loss", "`score`"), rows)
 
 

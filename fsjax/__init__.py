@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fsjax.engine.distributed import initialize_distributed
     from fsjax.engine.export import export
     from fsjax.engine.fit import fit, fit_sizes, plan
-    from fsjax.engine.planned import Plan
+    from fsjax.engine.plan import Plan
     from fsjax.engine.result import FitResult
     from fsjax.engine.subsamples import fit_subsamples
     from fsjax.engine.sweep import Sweep, sweep
@@ -65,7 +65,7 @@ _MODULES = {
     "engine.distributed": ("initialize_distributed",),
     "engine.export": ("export",),
     "engine.fit": ("fit", "fit_sizes", "plan"),
-    "engine.planned": ("Plan",),
+    "engine.plan": ("Plan",),
     "engine.result": ("FitResult",),
     "engine.subsamples": ("fit_subsamples",),
     "engine.sweep": ("Sweep", "sweep"),

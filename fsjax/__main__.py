@@ -11,10 +11,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from fsjax import __version__
 from fsjax.engine.environment.garbage_collection import skip_at_exit
@@ -24,7 +24,10 @@ from fsjax.errors import ConfigError, DataError, FsjaxError, nearest, printable
 from fsjax.extras import require
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+
+    from fsjax.auto.reading.notes import Note
 
 #: Exit codes: of mistakes, and after Ctrl-C.
 MISTAKE, STOPPED = 2, 130
@@ -42,6 +45,141 @@ _COMPLETIONS = {"bash": "_shtab_compgen_files", "zsh": "_files"}
 
 #: The flags of each command.
 _Flags = dict[str, dict[str, argparse.Action]]
+
+
+class _Command(NamedTuple):
+    """A command.
+
+    Attributes:
+      summary: in the list of commands.
+      description: in its own ``--help``.
+      arguments: those of ``add_argument``, by the argument's name.
+    """
+
+    summary: str
+    description: str
+    arguments: dict[str, dict[str, Any]]
+
+
+_SELECT = _Command(
+    "which columns of a table to keep, how many, and how sure",
+    "Says which columns of a table predict its target, how many are enough, by which method, "
+    "and how sure that is. Leaves report.html, columns.csv and selection.json in a folder. "
+    "Ctrl-C leaves a report of what is done; run the same command to continue.",
+    {
+        "table": {
+            "metavar": "TABLE",
+            "help": "a .csv, .tsv, .xlsx, .parquet, .npz, .mat or .libsvm file",
+        },
+        "--target": {
+            "metavar": "NAME",
+            "help": "column to predict, or several as A,B (default: the array y)",
+        },
+        "--separator": {
+            "metavar": "MARK",
+            "help": "between cells: , ; tab or space (default: detected)",
+        },
+        "--decimal": {
+            "metavar": "MARK",
+            "help": "decimal mark of numbers: . or , (default: detected)",
+        },
+        "--skip-rows": {
+            "type": int,
+            "default": 0,
+            "metavar": "N",
+            "help": "lines above the column names that are not part of the table "
+            "(default: %(default)s)",
+        },
+        "--workdir": {
+            "metavar": "DIR",
+            "help": "folder of the report (default: TABLE-selection)",
+        },
+        "--budget": {
+            "default": "5min",
+            "metavar": "TIME",
+            "help": "time to use, for example 90s, 5min, 1h (default: %(default)s)",
+        },
+        "--task": {
+            "metavar": "TASK",
+            "help": "classification, regression, multilabel, counts or survival "
+            "(default: one of the first three, from the target)",
+        },
+        "--metric": {
+            "metavar": "NAME",
+            "help": "score to compare by, for example accuracy or auc (default: by the task)",
+        },
+        "--judge": {
+            "metavar": "MODEL",
+            "help": "model that predicts from the columns: linear, rbf or trees "
+            "(default: whichever predicts best)",
+        },
+        "--fdr": {
+            "type": float,
+            "metavar": "SHARE",
+            "help": "select all columns whose estimated share of false ones stays below this, "
+            "for example 0.1 (default: the fewest columns that predict as well as the best)",
+        },
+        "--impute": {
+            "metavar": "RULE",
+            "default": "median",
+            "help": "replaces missing numbers, of the training rows: median or mean, or none for "
+            "an error (default: %(default)s)",
+        },
+        "--methods": {
+            "metavar": "A,B",
+            "help": "contenders, for example l1,forest,stg (default: by the shape of the table)",
+        },
+        "--groups": {
+            "metavar": "NAME",
+            "help": "column that tells which rows belong together (patient)",
+        },
+        "--weights": {
+            "metavar": "NAME",
+            "help": "column of weights: rows count in proportion to them",
+        },
+        "--order": {"metavar": "NAME", "help": "column of times: models train on earlier rows"},
+        "--drop": {"metavar": "A,B", "help": "columns that may not be selected"},
+        "--keep": {"metavar": "A,B", "help": "columns that are selected in any case"},
+        "--costs": {"metavar": "FILE", "help": "a .csv file with the columns column and cost"},
+        "--seed": {
+            "type": int,
+            "default": 0,
+            "metavar": "N",
+            "help": "of all draws (default: %(default)s)",
+        },
+        "--quiet": {"action": "store_true", "help": "no progress line"},
+    },
+)
+
+_CONVERT = _Command(
+    "make a table larger than the memory one that is read from disk, once",
+    "Converts a table into a folder that is read row by row and never held, for the launchers "
+    "(data.name=FOLDER) and fsjax.data.load.",
+    {
+        "source": {
+            "metavar": "TABLE",
+            "help": "a .csv, .tsv or .parquet file, or a folder of Parquet files",
+        },
+        "folder": {
+            "metavar": "FOLDER",
+            "nargs": "?",
+            "help": "folder to write (default: TABLE.fsjax)",
+        },
+        "--target": {"metavar": "NAME", "help": "the column to predict"},
+        "--quiet": {"action": "store_true", "help": "no progress bar"},
+    },
+)
+
+_COMPLETION = _Command(
+    "print a script that completes commands, flags and paths in a shell",
+    "Prints the completion script of a shell. Needs pip install 'fsjax[completion]'.",
+    {
+        "shell": {"choices": SHELLS},
+    },
+)
+
+
+_COMMANDS = {"select": _SELECT, "convert": _CONVERT, "completion": _COMPLETION}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -137,29 +275,12 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
 
     # Heavy, and not needed for --help, a mistyped flag or a file that is not there.
     from fsjax.auto import Origin, select
-    from fsjax.auto.reading.flag_inputs import row_groups, row_order, row_weights
     from fsjax.auto.reading.notes import FILE, Note
-    from fsjax.tables.readers.table_files import load_frame
 
-    frame, target, remarks, warnings = load_frame(
-        options.table,
-        options.target,
-        separator=options.separator,
-        decimal=options.decimal,
-        skip_rows=options.skip_rows,
-    )
-    notes = [Note(FILE, "file", remark) for remark in remarks]
-    notes += [Note(FILE, "notation", warning) for warning in warnings]
-    settings: dict[str, Any] = {}
-    if options.groups is not None:
-        _check_columns("groups", [options.groups], frame)
-        settings["row_groups"] = row_groups(options.groups, frame.pop(options.groups))
-    if options.weights is not None:
-        _check_columns("weights", [options.weights], frame)
-        settings["sample_weight"] = row_weights(options.weights, frame.pop(options.weights))
-    if options.order is not None:
-        _check_columns("order", [options.order], frame)
-        order = row_order(options.order, frame.pop(options.order))
+    frame, target, notes = _read(options)
+    settings = _row_settings(options, frame)
+    order = settings.pop("order", None)
+    if order is not None:
         if order.remark:
             notes.append(Note(options.order, "order", order.remark))
         frame, target = frame.iloc[order.rows], target[order.rows]
@@ -172,22 +293,11 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
     for note in notes:
         subject = "" if note.column == FILE else f"{note.column!r} "
         print(printable(f"{options.table}: {subject}{note.text}"))
-    optional = {
-        "task": options.task,
-        "metric": options.metric,
-        "judge": options.judge,
-        "fdr": options.fdr,
-        "methods": options.methods,
-        "keep": kept or None,
-        "costs": None if options.costs is None else _costs(options.costs),
-    }
-    settings |= {name: value for name, value in optional.items() if value is not None}
-    settings["impute"] = None if options.impute == "none" else options.impute
     selection = select(
         frame,
         target,
         budget=options.budget,
-        ordered=options.order is not None,
+        ordered=order is not None,
         seed=options.seed,
         workdir=workdir,
         progress=not options.quiet,
@@ -199,11 +309,60 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
             elapsed=time.monotonic() - started,
         ),
         **settings,
+        **_optional_settings(options, kept),
     )
     print(selection)
     paths = f"report: {workdir / 'report.html'}, columns: {workdir / 'columns.csv'}"
     print(f"\n{paths}; {selection.seconds:.0f} s")
     return STOPPED if selection.stopped else 0
+
+
+def _read(options: argparse.Namespace) -> tuple[pd.DataFrame, np.ndarray, list[Note]]:
+    """The table without its target, the target, and notes on how the file was read."""
+    from fsjax.auto.reading.notes import FILE, Note
+    from fsjax.tables.readers.table_files import load_frame
+
+    frame, target, remarks, warnings = load_frame(
+        options.table,
+        options.target,
+        separator=options.separator,
+        decimal=options.decimal,
+        skip_rows=options.skip_rows,
+    )
+    notes = [Note(FILE, "file", remark) for remark in remarks]
+    return frame, target, notes + [Note(FILE, "notation", warning) for warning in warnings]
+
+
+def _row_settings(options: argparse.Namespace, frame: pd.DataFrame) -> dict[str, Any]:
+    """Groups, weights and order of the rows, from columns that leave the frame."""
+    from fsjax.auto.reading.flag_inputs import row_groups, row_order, row_weights
+
+    settings: dict[str, Any] = {}
+    for flag, setting, read in (
+        ("groups", "row_groups", row_groups),
+        ("weights", "sample_weight", row_weights),
+        ("order", "order", row_order),
+    ):
+        name = getattr(options, flag)
+        if name is not None:
+            _check_columns(flag, [name], frame)
+            settings[setting] = read(name, frame.pop(name))
+    return settings
+
+
+def _optional_settings(options: argparse.Namespace, kept: list[str]) -> dict[str, Any]:
+    """Arguments of ``fsjax.select`` for the flags that are given, and the imputation."""
+    optional = {
+        "task": options.task,
+        "metric": options.metric,
+        "judge": options.judge,
+        "fdr": options.fdr,
+        "methods": options.methods,
+        "keep": kept or None,
+        "costs": None if options.costs is None else _costs(options.costs),
+    }
+    settings = {name: value for name, value in optional.items() if value is not None}
+    return settings | {"impute": None if options.impute == "none" else options.impute}
 
 
 def _costs(path: str) -> dict[str, float]:
@@ -268,119 +427,16 @@ def _parser() -> tuple[argparse.ArgumentParser, _Flags]:
     parser.add_argument(
         "--version", nargs=0, action=_Version, help="versions of fsjax, JAX and Python"
     )
-    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
+    parsers = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
     flags: _Flags = {}
-
-    def command(name: str, summary: str, description: str) -> Callable[..., None]:
-        """Adds a command; returns the function that adds its arguments."""
-        subparser = commands.add_parser(name, help=summary, description=description)
+    for name, command in _COMMANDS.items():
+        subparser = parsers.add_parser(name, help=command.summary, description=command.description)
         flags[name] = {}
-
-        def add(*names: str, **settings: Any) -> None:
-            action = subparser.add_argument(*names, **settings)
+        for argument, settings in command.arguments.items():
+            action = subparser.add_argument(argument, **settings)
             flags[name] |= dict.fromkeys(action.option_strings, action)
             if action.metavar in _PATHS:
                 action.complete = _COMPLETIONS  # type: ignore[attr-defined]
-
-        return add
-
-    add = command(
-        "select",
-        "which columns of a table to keep, how many, and how sure",
-        "Says which columns of a table predict its target, how many are enough, by which method, "
-        "and how sure that is. Leaves report.html, columns.csv and selection.json in a folder. "
-        "Ctrl-C leaves a report of what is done; run the same command to continue.",
-    )
-    add("table", metavar="TABLE", help="a .csv, .tsv, .xlsx, .parquet, .npz, .mat or .libsvm file")
-    add(
-        "--target",
-        metavar="NAME",
-        help="column to predict, or several as A,B (default: the array y)",
-    )
-    add(
-        "--separator",
-        metavar="MARK",
-        help="between cells: , ; tab or space (default: detected)",
-    )
-    add("--decimal", metavar="MARK", help="decimal mark of numbers: . or , (default: detected)")
-    add(
-        "--skip-rows",
-        type=int,
-        default=0,
-        metavar="N",
-        help="lines above the column names that are not part of the table (default: %(default)s)",
-    )
-    add("--workdir", metavar="DIR", help="folder of the report (default: TABLE-selection)")
-    add(
-        "--budget",
-        default="5min",
-        metavar="TIME",
-        help="time to use, for example 90s, 5min, 1h (default: %(default)s)",
-    )
-    add(
-        "--task",
-        metavar="TASK",
-        help="classification, regression, multilabel, counts or survival (default: one of the "
-        "first three, from the target)",
-    )
-    add(
-        "--metric",
-        metavar="NAME",
-        help="score to compare by, for example accuracy or auc (default: by the task)",
-    )
-    add(
-        "--judge",
-        metavar="MODEL",
-        help="model that predicts from the columns: linear, rbf or trees (default: whichever "
-        "predicts best)",
-    )
-    add(
-        "--fdr",
-        type=float,
-        metavar="SHARE",
-        help="select all columns whose estimated share of false ones stays below this, for example "
-        "0.1 (default: the fewest columns that predict as well as the best)",
-    )
-    add(
-        "--impute",
-        metavar="RULE",
-        default="median",
-        help="replaces missing numbers, of the training rows: median or mean, or none for an error "
-        "(default: %(default)s)",
-    )
-    add(
-        "--methods",
-        metavar="A,B",
-        help="contenders, for example l1,forest,stg (default: by the shape of the table)",
-    )
-    add("--groups", metavar="NAME", help="column that tells which rows belong together (patient)")
-    add("--weights", metavar="NAME", help="column of weights: rows count in proportion to them")
-    add("--order", metavar="NAME", help="column of times: models train on earlier rows")
-    add("--drop", metavar="A,B", help="columns that may not be selected")
-    add("--keep", metavar="A,B", help="columns that are selected in any case")
-    add("--costs", metavar="FILE", help="a .csv file with the columns column and cost")
-    add("--seed", type=int, default=0, metavar="N", help="of all draws (default: %(default)s)")
-    add("--quiet", action="store_true", help="no progress line")
-    add = command(
-        "convert",
-        "make a table larger than the memory one that is read from disk, once",
-        "Converts a table into a folder that is read row by row and never held, for the launchers "
-        "(data.name=FOLDER) and fsjax.data.load.",
-    )
-    add(
-        "source",
-        metavar="TABLE",
-        help="a .csv, .tsv or .parquet file, or a folder of Parquet files",
-    )
-    add("folder", metavar="FOLDER", nargs="?", help="folder to write (default: TABLE.fsjax)")
-    add("--target", metavar="NAME", help="the column to predict")
-    add("--quiet", action="store_true", help="no progress bar")
-    add = command(
-        "completion",
-        "print a script that completes commands, flags and paths in a shell",
-        "Prints the completion script of a shell. Needs pip install 'fsjax[completion]'.",
-    )
-    add("shell", choices=SHELLS)
     return parser, flags
 
 

@@ -146,15 +146,15 @@ def check_flag(label: str, value: object) -> bool:
     return bool(value)
 
 
-def check_whole(label: str, value: object, least: int = 1, most: int | None = None) -> int:
-    """The whole number from ``least`` to ``most`` as an ``int``; ConfigError for anything else.
+def check_whole(label: str, value: object, min_value: int = 1, max_value: int | None = None) -> int:
+    """A whole number from ``min_value`` to ``max_value``, as an ``int``; ConfigError for others.
 
     ``3.0`` is accepted, ``True`` is not. The message starts with ``label``.
     """
-    if not is_number(value) or value != value // 1 or value < least:
-        raise ConfigError(f"{label}={value!r}; choose a whole number, at least {least}")
-    if most is not None and value > most:
-        raise ConfigError(f"{label}={value!r}; choose a whole number, at most {most}")
+    if not is_number(value) or value != value // 1 or value < min_value:
+        raise ConfigError(f"{label}={value!r}; choose a whole number, at least {min_value}")
+    if max_value is not None and value > max_value:
+        raise ConfigError(f"{label}={value!r}; choose a whole number, at most {max_value}")
     return int(value)
 
 

@@ -11,23 +11,22 @@ every method must pass includes it.
     >>> from fsjax import registry
     >>> builder: registry.Builder = fsjax.methods.get_method("wast")
     >>> facts: registry.Registration = builder.registration
-    >>> print(facts.num_epochs, facts.scaling, facts.takes_number, registry.is_as_built(method))
+    >>> print(facts.num_epochs, facts.scaling, facts.takes_number, registry.registration_of(method))
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib.metadata
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 import jax
 
-from fsjax.arguments import Kind, checked_arguments, imported, is_traced, kinds_of, known
+from fsjax.arguments import Kind, checked_arguments, is_traced, kinds_of, known
 from fsjax.arguments.user_functions import is_function
-from fsjax.errors import ConfigError, nearest
+from fsjax.errors import ConfigError
 from fsjax.method import About, Method
 
 
@@ -42,7 +41,7 @@ class Builder(Protocol):
         """Checks the arguments and returns the method with them."""
 
 
-#: All methods by name; packages add theirs through the entry point group :data:`GROUP`.
+#: All methods by name; packages add theirs through an entry point (``fsjax.methods.GROUP``).
 METHODS: dict[str, Builder] = {}
 
 #: Names that an argument of a method cannot have, because its estimator has a method, or every
@@ -57,9 +56,6 @@ RESERVED = frozenset(
     warm_start callback keep_partial verbose
     """.split()
 )
-
-#: The entry point group for methods of other packages: ``name = package.module:builder``.
-GROUP = "fsjax.methods"
 
 
 class MethodStructure(NamedTuple):
@@ -88,29 +84,13 @@ class MethodStructure(NamedTuple):
         return method._replace(about=method.about._replace(name=self.name))
 
 
-class Fixed(NamedTuple):
-    """The structure of a method that no registered builder made: the method as a whole."""
-
-    method: Method
-
-    @property
-    def in_library(self) -> bool:
-        """False: the builder does not belong to this library."""
-        return False
-
-    def bind(self, hyper: Mapping[str, Any]) -> Method:
-        """The method itself."""
-        del hyper
-        return self.method
-
-
 class MethodSource(NamedTuple):
     """How a method was built.
 
     Attributes:
       structure: its structure.
       hyper: values of its traced arguments, by name.
-      fields: the fields that the builder returned; see :func:`is_as_built`.
+      fields: the fields that the builder returned; a method with other fields was changed since.
     """
 
     structure: MethodStructure
@@ -118,26 +98,44 @@ class MethodSource(NamedTuple):
     fields: tuple[Any, ...]
 
 
-def is_as_built(method: Method) -> bool:
-    """Whether a registered builder made the method and no field has been replaced since."""
-    source = method.about.source
-    return source is not None and all(
-        part is other for part, other in zip(source.fields, _parts(method), strict=True)
-    )
+def structure_of(method: Method) -> tuple[MethodStructure, dict[str, float]]:
+    """The structure of a method, and the values of its traced arguments.
+
+    A method that was made by hand, or changed after it was built, has no traced arguments: its
+    structure is the method as a whole.
+    """
+    source = _source_of(method)
+    if source is None:
+        return MethodStructure(_itself, method.name, (("method", method),), ()), {}
+    return source.structure, dict(source.hyper)
+
+
+def _itself(method: Method) -> Method:
+    return method
+
+
+def registration_of(method: Method) -> Registration | None:
+    """The registration of the builder that made a method.
+
+    ``None`` for a method that was made by hand, or of which a field was replaced since.
+    """
+    source = _source_of(method)
+    builder = None if source is None else METHODS.get(source.structure.name)
+    return None if builder is None else builder.registration
+
+
+def _source_of(method: Method) -> MethodSource | None:
+    """How a method was built; ``None`` if it is no longer what the builder returned."""
+    source: MethodSource | None = method.about.source
+    if source is None or any(
+        part is not other for part, other in zip(source.fields, _parts(method), strict=True)
+    ):
+        return None
+    return source
 
 
 def _parts(method: Method) -> tuple[Any, ...]:
     return (*method.about[:-1], *method[1:])
-
-
-def structure_of(method: Method) -> tuple[MethodStructure | Fixed, dict[str, float]]:
-    """The structure of a method, and the values of its traced arguments.
-
-    A method that was made by hand, or changed after it was built, has no traced arguments.
-    """
-    if is_as_built(method):
-        return method.about.source.structure, dict(method.about.source.hyper)
-    return Fixed(method), {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -399,49 +397,6 @@ def _built(
     method = method._replace(about=method.about._replace(settings=settings, source=None))
     source = MethodSource(structure, tuple(traced.items()), _parts(method))
     return method._replace(about=method.about._replace(source=source))
-
-
-def get_method(name: str) -> Builder:
-    """The builder of the method with this name.
-
-    Args:
-      name: a registered method, or ``module:function`` for a registered builder in another module,
-        which is imported; the working directory is searched too.
-
-    Raises:
-      ConfigError: for an unknown name; the message names the nearest known one.
-
-    Examples:
-      >>> print(sorted(fsjax.methods.METHODS)[:3])
-      >>> method = fsjax.methods.get_method("wast")(hidden=(8,))
-    """
-    if ":" in name:
-        return _imported(name)
-    if name not in METHODS:
-        importlib.import_module("fsjax.methods")  # registers the methods of the library
-    if name not in METHODS:
-        _load_entry_points()
-    if name not in METHODS:
-        raise ConfigError(
-            f"unknown method {name!r}: {nearest(name, METHODS)} (give your own method as "
-            "module:function)"
-        )
-    return METHODS[name]
-
-
-def _imported(name: str) -> Builder:
-    builder = imported("method", name)
-    if not isinstance(getattr(builder, "registration", None), Registration):
-        raise ConfigError(
-            f"method {name!r} is not registered; decorate its builder with @fsjax.register(...)"
-        )
-    return cast(Builder, builder)
-
-
-@functools.cache
-def _load_entry_points() -> None:
-    for point in importlib.metadata.entry_points(group=GROUP):
-        point.load()
 
 
 def about_of(registration: Registration) -> About:

@@ -18,11 +18,11 @@ from scipy.sparse import csr_array
 
 from fsjax.engine.fit import plan
 from fsjax.engine.loop import keeps_snapshot
-from fsjax.engine.planned import Plan
+from fsjax.engine.plan import Plan
 from fsjax.engine.result import FitResult
 from fsjax.engine.rows import HostRows, Rows, as_batch
 from fsjax.method import Batch, Method, TrainState
-from fsjax.registry import is_as_built
+from fsjax.registry import registration_of
 from fsjax.storage import results
 from fsjax.storage.checkpoints import Checkpoints
 from fsjax.storage.trees import by_path
@@ -31,6 +31,7 @@ from fsjax.tasks import TABLE, Task, name_of
 from fsjax.tasks import loss as task_loss
 from fsjax.tasks.contract import check_task as check_task
 from fsjax.tasks.contract import require_that
+from fsjax.tasks.examples import example
 
 #: The number of columns of the table; no other axis has this size, so that axes over columns can
 #: be recognised. The columns that determine the class, and the constant one.
@@ -97,7 +98,7 @@ def check_method(
     check_resume(planned)
     if method.about.sparse:
         check_sparse(method, task, num_epochs, result)
-    if is_as_built(method):
+    if registration_of(method) is not None:
         check_saving(result)
     if method.about.takes_groups:
         check_groups(method, task, num_epochs)
@@ -220,7 +221,7 @@ def check_selection(planned: Plan, result: FitResult) -> None:
     for scores, mask in zip(result.scores, usable, strict=True):
         require_that(np.isfinite(scores).all(), "scores are not finite")
         require_that(len(np.unique(scores[mask])) > 1, "all columns have the same score")
-    if TABLE[planned.spec.task].supervised and planned.spec.groups is None:
+    if TABLE[planned.spec.task].target.supervised and planned.spec.groups is None:
         _check_order(result.scores, usable)
     for ranking in result.ranking:
         units = planned.spec.num_units
@@ -383,7 +384,7 @@ def table(task: str) -> tuple[np.ndarray, np.ndarray | None]:
     x[np.arange(72), np.asarray(INFORMATIVE)[y]] += 3.0
     x[:, CONSTANT] = 1.0
     # The column that a class raises is the largest, so the example's classes are y again.
-    return x, TABLE[task].example(rng, x[:, INFORMATIVE])
+    return x, example(TABLE[task], rng, x[:, INFORMATIVE])
 
 
 def _plan(method: Method, task: str, num_epochs: int, sparse: bool = False, **options: Any) -> Plan:

@@ -23,7 +23,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
 
 import fsjax
-from fsjax import registry
+from fsjax import methods
 from fsjax.engine import programs
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import ESTIMATORS
@@ -306,9 +306,9 @@ def module_of(path: Path, **named: str) -> None:
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder on the path, whose modules are forgotten afterwards."""
     monkeypatch.syspath_prepend(tmp_path)
-    registry._load_entry_points.cache_clear()
+    methods._load_entry_points.cache_clear()
     yield tmp_path
-    registry._load_entry_points.cache_clear()
+    methods._load_entry_points.cache_clear()
     for path in tmp_path.glob("*.py"):
         forget(path.stem)
 

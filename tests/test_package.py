@@ -52,7 +52,7 @@ def test_an_import_brings_in_what_it_needs() -> None:
         assert not {"fsjax.engine", "fsjax.methods", "fsjax.data", "pandas"} & set(sys.modules)
         assert "fsjax.sparsity.inference" not in sys.modules
         assert fsjax.sparsity.compress is fsjax.sparsity.inference.compress
-        assert fsjax.registry.get_method("wast") is fsjax.methods.wast
+        assert fsjax.methods.get_method("wast") is fsjax.methods.wast
     """
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -48,8 +48,9 @@ from typing import Literal
 from fsjax.arguments import Optimizer, Schedule
 from fsjax.method import Method
 from fsjax.registry import METHODS as METHODS
-from fsjax.registry import get_method as get_method
-'''
+from fsjax.registry import Builder
+
+def get_method(name: str) -> Builder: ...'''
 
 
 def stubs() -> dict[Path, str]:

@@ -12,7 +12,7 @@ import fsjax
 from experiments.benchmarks.timing import Case, case
 from fsjax.engine.loop import init_state, train_step
 from fsjax.engine.rows import as_batch
-from fsjax.sparsity.cost import count_connections
+from fsjax.sparsity.summary import count_connections
 
 #: Columns, classes, batch size, and number of selected columns.
 COLUMNS, CLASSES, BATCH, K = 784, 10, 64, 50

@@ -52,12 +52,12 @@ def _watched() -> dict[str, float]:
     """Starts to count CPU seconds of tracing and compiling; returns the dict that holds them."""
     import jax
 
-    from fsjax.engine import check_run, programs, train
+    from fsjax.engine import check_run, programs
 
     spent, depth = {"tracing": 0.0, "compiling": 0.0}, []
 
-    def watch(module: Any, function: str, part: str) -> None:
-        inner = getattr(module, function)
+    def watch(owner: Any, function: str, part: str) -> None:
+        inner = getattr(owner, function)
 
         @functools.wraps(inner)
         def timed(*args: Any, **options: Any) -> Any:
@@ -71,11 +71,10 @@ def _watched() -> dict[str, float]:
                 if depth:
                     depth[-1] += seconds
 
-        setattr(module, function, timed)
+        setattr(owner, function, timed)
 
     watch(jax.stages.Lowered, "compile", "compiling")
-    watch(programs, "program", "tracing")
-    train.program = programs.program
+    watch(programs.Program, "compiled", "tracing")
     watch(check_run, "check_functions", "tracing")
     return spent
 

@@ -27,7 +27,6 @@ from experiments.artifacts.markdown import continue_table
 from experiments.benchmarks.timing import random_plan
 from experiments.launch import cli
 from fsjax.engine import mesh, seeds
-from fsjax.engine.programs import program, run
 from fsjax.report import save_figure, style
 
 #: The base sizes, and for each size the five values that it takes while the others stay.
@@ -93,11 +92,15 @@ def epoch_ms(method: str, size: Mapping[str, int]) -> float:
     planned = plan_of(method, size)
     hyper = {name: np.full(size["seeds"], v, np.float32) for name, v in planned.hyper.items()}
     arrays = jax.device_put(planned.prepared.arrays)
-    args_of_init = (np.arange(size["seeds"], dtype=np.uint32), hyper, planned.usable, arrays)
-    states = run(seeds.init_seeds, (planned.structure, planned.spec), args_of_init, work=0.0)
+    numbers, structure = np.arange(size["seeds"], dtype=np.uint32), planned.structure
+    states = seeds.init_seeds(
+        numbers, hyper, planned.usable, arrays, structure=structure, spec=planned.spec
+    )
     states, epoch = mesh.place_runs("map", states), np.ones(size["seeds"], np.int32)
-    static, args = (planned.structure, "map", 1), (states, arrays, epoch)
-    epochs = program(seeds.train_seeds, static, args, donate=(0,), work=WORK)
+    layout: dict[str, Any] = {"axis": "map", "batch_devices": 1}
+    epochs = seeds.train_seeds.compiled(
+        states, arrays, epoch, work=WORK, structure=structure, **layout
+    )
 
     def seconds(states: Any, count: int) -> tuple[float, Any]:
         started = time.process_time()

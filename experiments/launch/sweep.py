@@ -34,7 +34,7 @@ from experiments.launch.experiment import (
 )
 from experiments.launch.run_folder import begin_run, check_workdir, end_run, save_pictures
 from fsjax.data import Dataset
-from fsjax.engine.sweep import PlannedSweep, combinations, plan_sweep
+from fsjax.engine.sweep import SweepPlan, combinations, plan_sweep
 from fsjax.errors import ConfigError, DataError
 from fsjax.storage.atomic_files import write_text
 from fsjax.storage.file_lock import exclusive
@@ -167,7 +167,7 @@ def _on_cluster(
 
 def plan_of(
     config: ml_collections.ConfigDict, grid: Grid, folder: Path, progress: bool
-) -> tuple[PlannedSweep, Dataset]:
+) -> tuple[SweepPlan, Dataset]:
     """Plans and checks a sweep with its checkpoints in a folder; returns it with its data.
 
     Raises:
@@ -186,9 +186,7 @@ def plan_of(
     return plan_sweep(method, dataset, varied, **options), dataset
 
 
-def fitted(
-    planned: PlannedSweep, dataset: Dataset, config: ml_collections.ConfigDict
-) -> fsjax.Sweep:
+def fitted(planned: SweepPlan, dataset: Dataset, config: ml_collections.ConfigDict) -> fsjax.Sweep:
     """Trains a sweep and evaluates its results by the protocols of the configuration."""
     swept = planned.fit()
     results = [

@@ -21,13 +21,15 @@ from fsjax.tables.datasets.catalog import ENTRIES
 PAPERS = {"wast": "wast", "ctre": "ctre_sim", "ip_cae": "ip_cae"}
 
 #: Options of a row that are not arguments of the method.
-REMARKS = ("impl", "th", "task")
+REMARKS = ("th", "task")
 
-#: Metrics that are counts or costs of a network; their cells agree within 5 %.
+#: Metrics that are counts of a network, and those that are costs, which seeds change.
 COUNTS = ("params", "train_flops", "connections", "density_pct")
+COSTS = (*COUNTS, "training_delay_pct", "speedup")
 
-#: Rounding errors of printed counts.
-ROUNDING = {"connections": 50.0, "density_pct": 0.05}
+#: Cells of code that this project does not have: CTRE's second implementation, on SciPy's sparse
+#: matrices, with weights, optimiser and schedule of its own.
+OTHER_CODE = {("ctre", "8")}
 
 #: The K of WAST's costs (Table 3).
 WAST_K = 50
@@ -105,7 +107,7 @@ class Cell(NamedTuple):
 
 
 def cells_of(paper: str, more: Sequence[str] = ()) -> list[Cell]:
-    """The cells of all tables of a paper, in the order of the paper.
+    """The cells of all tables of a paper but those of :data:`OTHER_CODE`, in its order.
 
     Args:
       paper: one of :data:`PAPERS`.
@@ -115,6 +117,8 @@ def cells_of(paper: str, more: Sequence[str] = ()) -> list[Cell]:
     cells = []
     for row in read_table(paper):
         _, _, table = row.source.rpartition("Table ")
+        if (paper, table) in OTHER_CODE:
+            continue
         cells.append(Cell(paper, table, row))
         plain = not set(row.options) - {"hidden", "epsilon"}
         if row.method == PAPERS[paper] and plain and row.metric not in COUNTS:
@@ -139,16 +143,26 @@ def run_of(cell: Cell) -> Run:
         for name, value in row.options.items()
         if name not in REMARKS and usual.method.get(name, value) != value
     }
-    if row.options.get("impl") == "pure_sparse" and usual.method.get("blind_start"):
-        # The paper's second implementation is other code, whose values show no blind start.
-        options["blind_start"] = False
     epochs = None if row.num_epochs == usual.train.num_epochs else row.num_epochs
     return run._replace(num_epochs=epochs, options=tuple(sorted(options.items())))
+
+
+def number_of(cell: Cell) -> tuple[object, ...]:
+    """What the cell is a number of; equal for cells that repeat one run's number."""
+    row = cell.row
+    return run_of(cell), row.metric, row.num_features, row.options.get("th")
 
 
 @functools.cache
 def _protocol(variant: str) -> ConfigDict:
     return papers.get_config(variant)
+
+
+@functools.cache
+def trains(method: str) -> bool:
+    """Whether the method trains; one that does not scores the columns once for all seeds."""
+    build = get_method(method)
+    return build(**build.registration.small).loss is not None
 
 
 def _fixes_number(method: str) -> bool:
@@ -181,26 +195,6 @@ def value_of(cell: Cell, result: Mapping[str, Any]) -> list[float] | None:
     return metrics.get(name)
 
 
-def least_tolerance(metric: str, mean: float) -> float:
-    """The difference of means that is always allowed: 1.5 points, or 5 % of an error or count."""
-    if "reconstruction" in metric or metric in COUNTS:
-        return max(0.05 * abs(mean), ROUNDING.get(metric, 0.0))
-    return 1.5
-
-
-def tolerance(cell: Cell) -> float:
-    """The largest allowed difference from the published mean.
-
-    It is :func:`least_tolerance`, or two published standard deviations if that is more.
-    """
-    row = cell.row
-    least = least_tolerance(row.metric, row.mean)
-    if row.metric == "train_flops":
-        # Printed in units of 10^12 and truncated to two decimals, or three for small values.
-        least = max(least, 1e10 if row.mean >= 1e10 else 1e9)
-    return max(least, 2.0 * (row.std or 0.0))
-
-
 def chosen(
     papers: Sequence[str],
     tables: Sequence[str] = (),
@@ -216,12 +210,11 @@ def chosen(
     Raises:
       ConfigError: for an unknown name; the message names the nearest known one.
     """
-    for paper in papers:
-        _check("paper", paper, PAPERS)
+    _check("paper", papers, PAPERS)
     papers = papers or tuple(PAPERS)
     published = [cell for paper in papers for cell in cells_of(paper)]
-    _check_all("table", tables, (cell.table for cell in published))
-    _check_all("data set", datasets, (cell.row.dataset for cell in published))
+    _check("table", tables, (cell.table for cell in published))
+    _check("data set", datasets, (cell.row.dataset for cell in published))
     published_methods = {cell.row.method for cell in published}
     own_methods = tuple(name for name in methods if name not in published_methods)
     for name in own_methods:
@@ -236,12 +229,8 @@ def chosen(
     ]
 
 
-def _check_all(what: str, names: Sequence[str], known: Iterable[str]) -> None:
+def _check(what: str, names: Sequence[str], known: Iterable[str]) -> None:
     known = dict.fromkeys(known)
     for name in names:
-        _check(what, name, known)
-
-
-def _check(what: str, name: str, known: Iterable[str]) -> None:
-    if name not in known:
-        raise ConfigError(f"unknown {what} {name!r}: {nearest(name, known)}")
+        if name not in known:
+            raise ConfigError(f"unknown {what} {name!r}: {nearest(name, known)}")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Mapping, Sequence
-
-import pandas as pd
+from collections.abc import Mapping, Sequence
 
 from experiments.papers.cells import Cell
-from experiments.papers.verdicts import Verdict
+from experiments.papers.equivalence import VERDICTS, Comparison
+from experiments.papers.results import KINDS
+from experiments.papers.verdicts import Verdict, coverage
 
 TITLES = {
     "wast": "WAST (Sokar et al., NeurIPS 2022)",
@@ -31,7 +31,6 @@ CAPTIONS = {
     ("ctre", "5"): "Accuracy (%) with the Hebbian rule",
     ("ctre", "6"): "Training delay (%)",
     ("ctre", "7"): "Accuracy (%) with similarities from fewer rows",
-    ("ctre", "8"): "Accuracy (%) of the authors' purely sparse implementation",
     ("ctre", "9"): "Accuracy (%) with cosine or Euclidean similarity",
     ("ctre", "10"): "Accuracy (%) by the order of the searches",
     ("ip_cae", "1"): "Reconstruction error (Frobenius norm over D)",
@@ -46,9 +45,10 @@ CAPTIONS = {
 #: The meaning of each class of cells, for the legend.
 LEGEND = {
     "both": "ours agrees with the paper and with the reference code",
-    "agrees": "ours agrees with the paper (no reference was run, or it differs)",
+    "agrees": "ours agrees with the paper (no reference was run, or it does not agree)",
     "reference": "ours agrees with the reference code only",
-    "differs": "ours agrees with neither",
+    "differs": "ours differs from one of them, and agrees with neither",
+    "undecided": "the seeds do not decide",
     "degenerate": "all scores are equal, so the columns are selected by their position",
     "missing": "not run",
 }
@@ -56,20 +56,28 @@ LEGEND = {
 HEAD = """\
 # The papers' tables, cell by cell
 
+{verdict} [The summary](results.md) has the counts, the bias of each method and the choices behind
+these runs.
+
 Each cell shows up to three values, one below the other: the published one, that of **reference
 code** (the authors' own, or the package named in the tooltip) on the same rows with the same split
 and judge, and **ours**.
 
 {legend}
 
-Two values agree when they differ by at most 1.5 points (5 % of an error or a count), or by at most
-two standard deviations if that is more: the published one for the paper, the larger of ours and
-theirs for the reference. A cell holds when ours agrees with the paper or with the reference.
-Reasons for differences are listed below each table. Runs have at least two seeds; their number,
-standard deviations and CPU seconds are in the tooltip of a cell, in `reproduction/results.csv` and
-in `reproduction/reference.csv`. AEFS on COIL-20 and CAE on
-MNIST (IP-CAE, Table 2) were given one and two more seeds because they differed with two; IP-CAE on
-COIL-20 (Table 2) has the ten seeds of its config.
+A cell *agrees* if the 90 % interval of the difference of the two means lies within the margin: 1.5
+points of accuracy, 3 points of a training delay, 5 % of an error, a count or a speed-up (or a count
+rounds to the printed one). It *differs* if the interval lies outside, and is *undecided* otherwise.
+The interval comes from the seeds of both sides. It is in the tooltip of a cell, with seeds,
+standard deviations and CPU seconds; the numbers are in `reproduction/results.csv` and
+`reproduction/reference.csv`.
+
+Below each table are the reasons of cells that differ from the paper, by kind: *cause shown*, with
+the rows of data that show it; *not told by the paper*, a setting that the paper does not state; or
+*unknown*, where the text only says what was seen.
+
+CTRE's Table 8 is left out: it belongs to the authors' second implementation, on SciPy's sparse
+matrices, with weights, optimiser and schedule of its own, which this project does not have.
 
     python -m experiments.reproduce --workdir=runs/papers
 
@@ -91,7 +99,7 @@ def _number(value: float, metric: str) -> str:
 
 def _variant(cell: Cell) -> str:
     """The name of a row: the method, with the options that distinguish it from other rows."""
-    hide = ("hidden", "epsilon", "th", "impl", "task")
+    hide = ("hidden", "epsilon", "th", "task")
     parts = [f"{name}={value}" for name, value in cell.row.options.items() if name not in hide]
     if cell.row.num_epochs:
         parts.append(f"{cell.row.num_epochs} epochs")
@@ -103,33 +111,21 @@ def _network(cell: Cell) -> str:
     return f"{hidden[0]}" if epsilon is None else f"{hidden[0]}, ε {epsilon}"
 
 
-#: Layouts of tables: functions that name the part, the row and the column of a cell.
-Name = Callable[[Cell], str]
-_BY_DATASET: tuple[Name, Name, Name] = (
-    lambda cell: "",
-    _variant,
-    lambda cell: cell.row.dataset,
-)
-_BY_K: tuple[Name, Name, Name] = (
-    lambda cell: cell.row.dataset,
-    _variant,
-    lambda cell: f"K = {cell.row.num_features}",
-)
-_BY_NETWORK: tuple[Name, Name, Name] = (lambda cell: cell.row.dataset, _variant, _network)
-_BY_METRIC: tuple[Name, Name, Name] = (lambda cell: cell.row.metric, *_BY_DATASET[1:])
-_BY_TASK: tuple[Name, Name, Name] = (lambda cell: cell.row.options["task"], *_BY_DATASET[1:])
-
-
-def _layout(cell: Cell) -> tuple[Name, Name, Name]:
+def _place(cell: Cell) -> tuple[str, str, str]:
+    """The part of its table that a cell is in, and its row and column there."""
+    row = cell.row
     if cell.paper == "ctre":
-        of_counts = cell.row.metric in ("connections", "density_pct")
-        row = (lambda cell: cell.row.metric.removesuffix("_pct")) if of_counts else _variant
-        return _BY_NETWORK[0], row, _network
+        is_count = row.metric in ("connections", "density_pct")
+        name = row.metric.removesuffix("_pct") if is_count else _variant(cell)
+        return row.dataset, name, _network(cell)
+    if (cell.paper, cell.table) in (("wast", "5"), ("wast", "6")):
+        return row.dataset, _variant(cell), f"K = {row.num_features}"
+    part = ""
     if (cell.paper, cell.table) in (("wast", "3"), ("ip_cae", "6")):
-        return _BY_METRIC
-    if (cell.paper, cell.table) == ("ip_cae", "3"):
-        return _BY_TASK
-    return _BY_K if (cell.paper, cell.table) in (("wast", "5"), ("wast", "6")) else _BY_DATASET
+        part = row.metric
+    elif (cell.paper, cell.table) == ("ip_cae", "3"):
+        part = row.options["task"]
+    return part, _variant(cell), row.dataset
 
 
 def _state(verdict: Verdict | None) -> str:
@@ -138,11 +134,22 @@ def _state(verdict: Verdict | None) -> str:
         return "missing"
     if verdict.degenerate:
         return "degenerate"
-    if verdict.agrees_with_paper is None:
+    if verdict.by_paper is None:
         return "own"
-    if verdict.agrees_with_paper:
-        return "both" if verdict.agrees_with_reference else "agrees"
-    return "reference" if verdict.agrees_with_reference else "differs"
+    if verdict.verdict != "agrees":
+        return verdict.verdict
+    by_reference = verdict.by_reference is not None and verdict.by_reference.verdict == "agrees"
+    if verdict.by_paper.verdict != "agrees":
+        return "reference"
+    return "both" if by_reference else "agrees"
+
+
+def _interval(comparison: Comparison, metric: str) -> str:
+    """The interval of a difference and its verdict, for a tooltip."""
+    if math.isnan(comparison.low):
+        return f"{comparison.verdict}, too few seeds"
+    ends = (_number(end, metric) for end in (comparison.low, comparison.high))
+    return f"{comparison.verdict}, difference {' to '.join(ends)}"
 
 
 def _td(cell: Cell, verdict: Verdict | None) -> str:
@@ -154,13 +161,14 @@ def _td(cell: Cell, verdict: Verdict | None) -> str:
     title = f"ours: {ours['seeds']} seeds, {ours['epochs']} epochs, ± {ours['std']:.3g}"
     if ours["cpu_seconds"] == ours["cpu_seconds"]:
         title += f", {ours['cpu_seconds']:.0f} s of CPU for the run"
+    if verdict.by_paper:
+        title += f"; paper: {_interval(verdict.by_paper, metric)}"
     values = [published]
-    if reference is not None:
+    if reference is not None and verdict.by_reference:
         title += f"; reference: {reference['code']} {reference['version']}, "
-        title += f"{reference['seeds']} seeds, ± {reference['std']:.3g}"
+        title += f"{reference['seeds']} seeds, ± {reference['std']:.3g}, "
+        title += _interval(verdict.by_reference, metric)
         values.append(f"<i>{_number(reference['mean'], metric)}</i>")
-    if not verdict.holds and ours["reason"]:
-        title += f". {ours['reason']}"
     values.append(f"<b>{_number(ours['mean'], metric)}</b>")
     title = html.escape(title, quote=True)
     return f"<td class='{_state(verdict)}' title='{title}'>{'<br>'.join(values)}</td>"
@@ -171,7 +179,7 @@ def _table(cells: Sequence[Cell], verdicts: Mapping[tuple[str, ...], Verdict]) -
     grid: dict[str, dict[str, str]] = {}
     columns: dict[str, None] = {}
     for cell in cells:
-        _, name, column = (text_of(cell) for text_of in _layout(cell))
+        _, name, column = _place(cell)
         columns[column] = None
         grid.setdefault(name, {})[column] = _td(cell, verdicts.get(cell.key))
     head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
@@ -192,30 +200,18 @@ def _legend() -> str:
     return f"```{{raw}} html\n<ul class='reproduction-legend'>{items}</ul>\n```"
 
 
-def _summary(summary: pd.DataFrame) -> list[str]:
-    """The table of counts in Markdown, with percentages of cells that were run and that hold."""
-    summary = summary.assign(
-        coverage=_percent(summary["run"], summary["data"]),
-        holds=_percent(summary["by either"], summary["run"]),
-    )
-    names = list(summary.columns)
-    head = ["| " + " | ".join(names) + " |", "| " + " | ".join("---" for _ in names) + " |"]
-    return head + [
-        "| " + " | ".join(map(str, row)) + " |" for row in summary.itertuples(index=False)
-    ]
-
-
 def _folded_table(
     number: str, caption: str, cells: Sequence[Cell], verdicts: Mapping[tuple[str, ...], Verdict]
 ) -> list[str]:
     """A folded table of a paper, with the reasons for its differences."""
     run = [verdicts[cell.key] for cell in cells if cell.key in verdicts]
-    held = sum(verdict.holds for verdict in run)
-    counts = f"{held} of {len(run)} hold, {len(cells)} cells"
+    words = [verdict.verdict for verdict in run]
+    counts = ", ".join(f"{words.count(word)} {word}" for word in VERDICTS)
+    counts += f", {len(cells) - len(run)} not run"
     lines = [f":::{{dropdown}} Table {number}: {caption} ({counts})", ""]
     parts: dict[str, list[Cell]] = {}
     for cell in cells:
-        parts.setdefault(_layout(cell)[0](cell), []).append(cell)
+        parts.setdefault(_place(cell)[0], []).append(cell)
     for part, of_part in parts.items():
         # Parts in which no cell was run would only make the page long.
         if not any(cell.key in verdicts for cell in of_part):
@@ -226,31 +222,33 @@ def _folded_table(
             "```{raw} html\n<div class='reproduction'><table>"
             f"{heading}\n{_table(of_part, verdicts)}\n</table></div>\n```\n"
         )
-    reasons: dict[str, dict[str, None]] = {}
+    reasons: dict[tuple[str, str], dict[str, None]] = {}
     for cell in cells:
         verdict = verdicts.get(cell.key)
-        if verdict is not None and not verdict.holds and verdict.ours["reason"]:
+        if verdict is not None and verdict.kind:
+            text = verdict.reason["text"] if verdict.reason else "Nothing more is known."
             where = f"{cell.row.method}, {cell.row.dataset}"
-            reasons.setdefault(verdict.ours["reason"], {})[where] = None
-    lines += [f"- **{'; '.join(where)}**: {reason}" for reason, where in reasons.items()]
+            reasons.setdefault((verdict.kind, text), {})[where] = None
+    for kind in KINDS:
+        lines += [
+            f"- *{kind}*: **{'; '.join(where)}**: {text}"
+            for (its_kind, text), where in reasons.items()
+            if its_kind == kind
+        ]
     return [*lines, ":::", ""]
 
 
 def make_page(
-    cells: Sequence[Cell],
-    verdicts: Mapping[tuple[str, ...], Verdict],
-    summary: pd.DataFrame,
-    further: str = "",
+    cells: Sequence[Cell], verdicts: Mapping[tuple[str, ...], Verdict], further: str = ""
 ) -> str:
     """The page in Markdown, with folded HTML tables.
 
     Args:
       cells: all cells that the page shows.
       verdicts: the result of :func:`experiments.papers.verdicts.verdicts_of`.
-      summary: the result of :func:`experiments.papers.verdicts.coverage`.
       further: sections at the end, as :func:`experiments.papers.claims.page_of` makes them.
     """
-    text = [HEAD.format(legend=_legend()), *_summary(summary)]
+    text = [HEAD.format(legend=_legend(), verdict=_sentence(verdicts))]
     for paper in dict.fromkeys(cell.paper for cell in cells):
         text.append(f"\n## {TITLES[paper]}\n")
         of_paper = [cell for cell in cells if cell.paper == paper]
@@ -260,7 +258,11 @@ def make_page(
     return "\n".join([*text, further] if further else text)
 
 
-def _percent(part: pd.Series, whole: pd.Series) -> list[str]:
-    """Percentages such as ``74 %``; ``-`` if the whole is 0."""
-    pairs = zip(part, whole, strict=True)
-    return [f"{100 * value / other:.0f} %" if other else "-" for value, other in pairs]
+def _sentence(verdicts: Mapping[tuple[str, ...], Verdict]) -> str:
+    """The verdict on all accuracies and errors in one sentence."""
+    counts = coverage([v.cell for v in verdicts.values()], verdicts, ())[list(VERDICTS)].sum()
+    return (
+        f"Of {counts.sum()} accuracies and errors that were run, {counts['agrees']} agree with the "
+        f"paper or with reference code, {counts['differs']} differ, and {counts['undecided']} are "
+        "undecided: their seeds spread too widely."
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ import fsjax
 from experiments.cluster import Cell as Job
 from experiments.cluster import CellsFailedError, check_address, connected, define_flag, gathered
 from experiments.launch import cli
-from experiments.papers import claims, page, reference, results, runs, verdicts
+from experiments.papers import claims, page, reference, results, runs, verdicts, verify
 from experiments.papers.cells import PAPERS, Cell, Run, cells_of, chosen
 from fsjax.data import load
 from fsjax.engine.compilation import cache_by_default
@@ -24,8 +25,11 @@ from fsjax.errors import ConfigError, DataError, FsjaxError
 from fsjax.storage.atomic_files import write_text
 from fsjax.tables.datasets.catalog import ENTRIES
 
-#: Runs of more CPU seconds get ``--long_seeds`` instead of ``--seeds``.
-LONG = 60.0
+#: The files with the cells of reference code, the reasons, the claims of BinMask, and fresh runs.
+REFERENCE, REASONS, CLAIMS, VERIFICATION = (
+    Path("reproduction", name)
+    for name in ("reference.csv", "reasons.toml", "claims.csv", "verification.csv")
+)
 
 
 class TimeIsUp(Exception):
@@ -45,44 +49,37 @@ def available(datasets: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def planned(
-    cells: Sequence[Cell], table: pd.DataFrame, most_seeds: int, long_seeds: int
-) -> list[tuple[Run, int, float, list[Cell]]]:
-    """Runs with their seeds, CPU seconds and cells; those with the least time per cell first.
+    cells: Sequence[Cell], table: pd.DataFrame, seeds: int
+) -> list[tuple[Run, float, list[Cell]]]:
+    """Runs with their CPU seconds and cells; those with the least time per cell first.
 
     Args:
       cells: the cells that the runs shall give.
       table: the table of ``results.csv``, which has the cost of some runs.
-      most_seeds: number of seeds of a run.
-      long_seeds: number of seeds, if that is less, of a run of more than :data:`LONG` CPU seconds.
+      seeds: number of seeds of a run.
     """
     by_run, uses = runs.runs_of(cells), runs.cells_with(cells)
-    measured = results.known_costs(cells, table)
-    fewer = min(most_seeds, long_seeds)
-    seconds_of = {n: runs.expected(by_run, n, measured) for n in {most_seeds, fewer}}
-    plan = []
-    for run, run_cells in by_run.items():
-        seeds = fewer if seconds_of[most_seeds][run] > LONG else most_seeds
-        plan.append((run, seeds, seconds_of[seeds][run], run_cells))
-    return sorted(plan, key=lambda item: item[2] / uses[item[0]])
+    seconds = runs.expected(by_run, seeds, results.known_costs(cells, table))
+    plan = [(run, seconds[run], run_cells) for run, run_cells in by_run.items()]
+    return sorted(plan, key=lambda item: item[1] / uses[item[0]])
 
 
-def plan_table(todo: Sequence[tuple[Run, int, float, list[Cell]]], workdir: Path) -> str:
+def plan_table(todo: Sequence[tuple[Run, float, list[Cell]]], workdir: Path) -> str:
     """The text that ``--plan`` prints."""
     lines = [
         {
             "run": run.label,
             "cells": len(run_cells),
-            "seeds": seeds,
             "minutes": f"{seconds / 60:.1f}",
-            "state": "done" if _done(run, seeds, workdir) else "",
+            "state": "done" if runs.read_done(run, FLAGS.seeds, workdir) else "",
         }
-        for run, seeds, seconds, run_cells in todo
+        for run, seconds, run_cells in todo
     ]
     text = pd.DataFrame(lines).to_string(index=False) if lines else "nothing to run"
     remaining = [item for item, line in zip(todo, lines, strict=True) if not line["state"]]
     return (
-        f"{text}\n\n{len(todo)} runs give {sum(len(item[3]) for item in todo)} cells; "
-        f"{len(remaining)} runs are left, about {sum(item[2] for item in remaining) / 60:.0f} "
+        f"{text}\n\n{len(todo)} runs give {sum(len(item[2]) for item in todo)} cells; "
+        f"{len(remaining)} runs are left, about {sum(item[1] for item in remaining) / 60:.0f} "
         "minutes of CPU time"
     )
 
@@ -104,13 +101,14 @@ def main() -> None:
     everything = [cell for paper in PAPERS for cell in cells_of(paper)]
     path = Path(FLAGS.results)
     table = results.read_results(path, everything)
-    reasons = results.read_reasons(Path(FLAGS.reasons))
+    reasons = results.read_reasons(REASONS)
+    packages = reference.read_reference(REFERENCE)
     if FLAGS.only_missing:
         known = results.by_key(table)
         cells = [cell for cell in cells if cell.key not in known]
     present, missing = available(list(dict.fromkeys(cell.row.dataset for cell in cells)))
     loaded = [cell for cell in cells if cell.row.dataset in present]
-    todo = planned(loaded, table, FLAGS.seeds, FLAGS.long_seeds)
+    todo = planned(loaded, table, FLAGS.seeds)
     if missing:
         count = sum(cell.row.dataset in missing for cell in cells)
         print(
@@ -125,55 +123,54 @@ def main() -> None:
         return
     cache_by_default()
     fsjax.use_cpu_devices()
-    planned_cells = [cell for _, _, _, run_cells in todo for cell in run_cells]
-    failure = None
+    if FLAGS.verify:
+        _verify(loaded, table, workdir)
+        return
+    planned_cells = [cell for _, _, run_cells in todo for cell in run_cells]
+    keys, failure = {cell.key for cell in planned_cells}, None
     try:
         for finished in _train(todo, workdir):
-            table = results.merged(table, results.collect(planned_cells, finished), reasons)
+            table = results.merged(table, results.collect(planned_cells, finished))
+            judged = verdicts.verdicts_of(everything, table, packages, reasons)
+            table = verdicts.with_verdicts(table, judged)
             results.write_results(table, path)
-            print(f"  {_progress(planned_cells, table)}", flush=True)
+            print(f"  {len(keys & set(results.by_key(table)))} of {len(keys)} cells", flush=True)
     except CellsFailedError as error:
         failure = error
     loadable = [name for name in ENTRIES if name in present or available([name])[0]]
-    packages = reference.read_reference(Path(FLAGS.reference))
-    all_verdicts = verdicts.verdicts_of(everything, table, packages, reasons)
-    summary = verdicts.coverage(everything, all_verdicts, loadable)
-    stated = claims.read_claims(Path(FLAGS.claims))
+    judged = verdicts.verdicts_of(everything, table, packages, reasons)
+    summary = verdicts.coverage(everything, judged, loadable)
+    stated = claims.read_claims(CLAIMS)
     if FLAGS.claims_of:
         stated = claims.merged(stated, claims.collect(Path(FLAGS.claims_of)))
-        claims.write_claims(stated, Path(FLAGS.claims))
+        results.write_results(stated, CLAIMS)
     if FLAGS.page:
         further = claims.page_of(stated)
-        write_text(Path(FLAGS.page), page.make_page(everything, all_verdicts, summary, further))
+        write_text(Path(FLAGS.page), page.make_page(everything, judged, further))
     print(summary.to_string(index=False))
     if failure is not None:
         raise failure
 
 
-def _progress(cells: Sequence[Cell], table: pd.DataFrame) -> str:
-    """Counts the chosen cells in the table, and those of them that agree with the paper."""
-    keys = {cell.key for cell in cells}
-    rows = [row for key, row in results.by_key(table).items() if key in keys]
-    agreeing = sum(row["agrees"] == 1 for row in rows)
-    return f"{len(rows)} of {len(keys)} cells, {agreeing} agree with the paper"
-
-
-def _done(run: Run, seeds: int, workdir: Path) -> dict[str, Any] | None:
-    return runs.read_done(run, min(seeds, FLAGS.long_seeds), workdir)
+def _verify(cells: Sequence[Cell], table: pd.DataFrame, workdir: Path) -> None:
+    """Runs drawn cells again and adds them to ``--verification``."""
+    path = Path(FLAGS.verification)
+    done = results.read_cells(path, verify.COLUMNS, verify.TEXT)
+    cells = verify.drawn(cells, table, FLAGS.verify, FLAGS.draw)
+    with time_limit(FLAGS.minutes):
+        for row in verify.verified(cells, table, done, workdir / "verify", FLAGS.draw):
+            done = pd.DataFrame([*done.to_dict("records"), row], columns=verify.COLUMNS)
+            results.write_results(done, path)
+            print(f"{', '.join(row[name] for name in results.KEY)}: {row['verdict']}", flush=True)
 
 
 def _train(
-    todo: Sequence[tuple[Run, int, float, list[Cell]]], workdir: Path
+    todo: Sequence[tuple[Run, float, list[Cell]]], workdir: Path
 ) -> Iterator[dict[Run, dict[str, Any]]]:
     """Trains the missing runs until the time is up; yields all finished runs after each one."""
-    finished: dict[Run, dict[str, Any]] = {}
-    remaining = []
-    for item in todo:
-        result = _done(item[0], item[1], workdir)
-        if result is None:
-            remaining.append(item)
-        else:
-            finished[item[0]] = result
+    done = {item[0]: runs.read_done(item[0], FLAGS.seeds, workdir) for item in todo}
+    finished = {run: result for run, result in done.items() if result is not None}
+    remaining = [item for item in todo if item[0] not in finished]
     print(f"{len(finished)} of {len(todo)} runs are done")
     yield finished
     if FLAGS.minutes == 0 or not remaining:
@@ -181,40 +178,47 @@ def _train(
     if FLAGS.cluster is not None:
         yield from _train_on_cluster(FLAGS.cluster, remaining, workdir, finished)
         return
-    started = time.monotonic()
-    if FLAGS.minutes is not None:
-        signal.signal(signal.SIGALRM, _stop)
-        # Repeated every second, because an exception that is raised in a finaliser is lost.
-        signal.setitimer(signal.ITIMER_REAL, max(1e-3, 60.0 * FLAGS.minutes), 1.0)
-    try:
-        for number, (run, seeds, seconds, _) in enumerate(remaining, start=1):
-            print(f"[{number}/{len(remaining)}] {run.label}, {seeds} seeds, about {seconds:.0f} s")
+    with time_limit(FLAGS.minutes):
+        for number, (run, seconds, _) in enumerate(remaining, start=1):
+            print(f"[{number}/{len(remaining)}] {run.label}, about {seconds:.0f} s")
             try:
-                finished[run] = runs.train(run, seeds, workdir)
+                finished[run] = runs.train(run, FLAGS.seeds, workdir)
             except FsjaxError as error:
                 print(f"  failed: {error}")
                 continue
             print(f"  {finished[run]['cpu_seconds']} s of CPU", flush=True)
             yield finished
+
+
+@contextlib.contextmanager
+def time_limit(minutes: float | None) -> Iterator[None]:
+    """Ends the training inside after some minutes; ``None`` for no limit."""
+    started = time.monotonic()
+    if minutes is not None:
+        signal.signal(signal.SIGALRM, _stop)
+        # Repeated every second, because an exception that is raised in a finaliser is lost.
+        signal.setitimer(signal.ITIMER_REAL, max(1e-3, 60.0 * minutes), 1.0)
+    try:
+        yield
     except Exception:
         # JAX replaces an exception that is raised in one of its callbacks by another type.
-        if FLAGS.minutes is None or time.monotonic() - started < 60.0 * FLAGS.minutes:
+        if minutes is None or time.monotonic() - started < 60.0 * minutes:
             raise
-        minutes = (time.monotonic() - started) / 60
-        print(f"stopped after {minutes:.1f} minutes; the same command continues")
+        spent = (time.monotonic() - started) / 60
+        print(f"stopped after {spent:.1f} minutes; the same command continues")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 def _train_on_cluster(
     address: str,
-    remaining: Sequence[tuple[Run, int, float, list[Cell]]],
+    remaining: Sequence[tuple[Run, float, list[Cell]]],
     workdir: Path,
     finished: dict[Run, dict[str, Any]],
 ) -> Iterator[dict[Run, dict[str, Any]]]:
     """Trains each run on a worker; yields all finished runs after each one."""
     folder = workdir.absolute()
-    jobs = [Job(run.label, runs.train, (run, seeds, folder)) for run, seeds, _, _ in remaining]
+    jobs = [Job(run.label, runs.train, (run, FLAGS.seeds, folder)) for run, _, _ in remaining]
     seconds = None if FLAGS.minutes is None else 60.0 * FLAGS.minutes
     with connected(address) as cluster:
         try:
@@ -238,30 +242,23 @@ def define_flags() -> None:
         "methods", [], "Methods, or your own as module:function; all of the tables by default."
     )
     flags.DEFINE_bool("only_missing", False, "Trains only for cells that are not in --results.")
-    flags.DEFINE_integer("seeds", 3, "Number of seeds of a run of up to a minute of CPU time.", 1)
-    flags.DEFINE_integer("long_seeds", 2, "Number of seeds of a longer run, at most --seeds.", 1)
+    flags.DEFINE_integer("seeds", 3, "Number of seeds of a run.", 1)
     flags.DEFINE_float(
         "minutes", None, "Stops training after this many minutes; 0 trains nothing.", 0.0
     )
     define_flag()
     flags.DEFINE_string("workdir", None, "Folder for the runs.")
+    flags.DEFINE_integer(
+        "verify", 0, "Runs this many recorded cells, drawn at random, again with other seeds.", 0
+    )
+    flags.DEFINE_integer("draw", 0, "Seed of the draw of --verify.")
+    flags.DEFINE_string("verification", str(VERIFICATION), "CSV file of the outcomes of --verify.")
     flags.DEFINE_bool("plan", False, "Prints the runs, cells and minutes, and trains nothing.")
     flags.DEFINE_string(
         "results", "reproduction/results.csv", "CSV file of the cells that were run."
     )
     flags.DEFINE_string(
-        "reference", "reproduction/reference.csv", "CSV file with the cells of reference code."
-    )
-    flags.DEFINE_string(
-        "reasons", "reproduction/reasons.toml", "File that says why cells differ from the paper."
-    )
-    flags.DEFINE_string(
-        "claims",
-        "reproduction/claims.csv",
-        "CSV file of the numbers in BinMask's text.",
-    )
-    flags.DEFINE_string(
-        "claims_of", "", "Folder with runs of feature_selection and sparsify to collect into it."
+        "claims_of", "", "Folder with runs of feature_selection to collect into claims.csv."
     )
     flags.DEFINE_string(
         "page", "docs/reproduction.md", "Page with the tables, to be written; empty for none."

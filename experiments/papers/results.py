@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from experiments.papers.cells import Cell, Run, run_of, tolerance, value_of
+from experiments.papers.cells import Cell, Run, run_of, value_of
 from experiments.papers.curves import compared_values, compared_with
 from fsjax.errors import ConfigError
 from fsjax.storage.atomic_files import write_text
@@ -31,16 +31,19 @@ COLUMNS = (
     "commit",
     "agrees",
     "reason",
+    "verdict",
+    "low",
+    "high",
+    "reason_kind",
 )
+
+#: What a reason is: a cause that rows of ``reproduction`` show, a setting that the paper does not
+#: tell, or only what was seen.
+KINDS = ("cause shown", "not told by the paper", "unknown")
 
 
 class Cost(NamedTuple):
-    """The measured cost of a run.
-
-    Attributes:
-      seconds: CPU seconds of the run.
-      seeds: its number of seeds.
-    """
+    """The measured cost of a run: its CPU seconds and number of seeds."""
 
     seconds: float
     seeds: int
@@ -84,7 +87,7 @@ def read_results(path: Path, cells: Iterable[Cell] = ()) -> pd.DataFrame:
     Raises:
       ConfigError: if the file has other columns, or if a published number has changed.
     """
-    table = read_cells(path, COLUMNS, (*KEY, "commit", "reason"))
+    table = read_cells(path, COLUMNS, (*KEY, "commit", "reason", "verdict", "reason_kind"))
     published = {cell.key: cell.row.mean for cell in cells}
     for key, row in by_key(table).items():
         before = row["published_mean"]
@@ -100,53 +103,65 @@ def read_results(path: Path, cells: Iterable[Cell] = ()) -> pd.DataFrame:
 def read_reasons(path: Path) -> list[dict[str, Any]]:
     """Reads the entries of ``reasons.toml``.
 
-    An entry has the fields that a cell must match, the ``text`` of the reason, and ``degenerate``
-    if all scores of these cells are equal.
+    An entry has the fields that a cell must match, the ``text`` of the reason, and its ``kind``,
+    one of :data:`KINDS`. A *cause shown* has ``shown_by``, the name and the fields of rows of a CSV
+    file next to ``path``; ``degenerate`` marks cells whose scores are all equal.
 
     Raises:
-      ConfigError: for an entry without a text, or with an unknown field.
+      ConfigError: for an entry without a text or kind, with an unknown field, or a cause that no
+        row shows.
     """
     if not path.exists():
         return []
     entries = tomllib.loads(path.read_text(encoding="utf-8")).get("reason", [])
     for number, entry in enumerate(entries, start=1):
-        if odd := set(entry) - {*KEY, "text", "degenerate"}:
-            raise ConfigError(f"{path}: reason {number} has unknown fields: {', '.join(odd)}")
+        where = f"{path}: reason {number}"
+        if odd := set(entry) - {*KEY, "text", "kind", "shown_by", "degenerate"}:
+            raise ConfigError(f"{where} has unknown fields: {', '.join(odd)}")
         if not entry.get("text"):
-            raise ConfigError(f"{path}: reason {number} has no text")
+            raise ConfigError(f"{where} has no text")
+        if entry.get("kind") not in KINDS:
+            raise ConfigError(f"{where} has no kind; choose from {', '.join(KINDS)}")
+        if entry["kind"] == KINDS[0]:
+            fields = dict(entry.get("shown_by", {}))
+            file = path.with_name(fields.pop("file", ""))
+            rows = pd.read_csv(file, dtype=str, keep_default_na=False).to_dict("records")
+            if not any(_matches(row, fields) for row in rows):
+                raise ConfigError(f"{where}: no row of {file.name} shows the cause")
     return entries
 
 
-def reason_of(cell: Mapping[str, Any], reasons: Iterable[Mapping[str, Any]]) -> str:
-    """The text of the first reason that matches the cell; empty if none does.
+def reason_of(
+    cell: Mapping[str, Any], reasons: Iterable[Mapping[str, Any]]
+) -> Mapping[str, Any] | None:
+    """The first reason that matches the cell, or ``None``.
 
     A field of a reason may be a list of values. A setting matches if the cell has all its parts.
     """
-    for entry in reasons:
-        for name in KEY:
-            patterns = entry.get(name)
-            patterns = [patterns] if isinstance(patterns, str) else patterns
-            if patterns is None:
-                continue
-            if name == "setting":
-                parts = set(cell["setting"].split(";"))
-                if not any(set(pattern.split(";")) <= parts for pattern in patterns):
-                    break
-            elif cell[name] not in patterns:
-                break
-        else:
-            return entry["text"]
-    return ""
+    return next((entry for entry in reasons if _matches(cell, entry)), None)
+
+
+def _matches(row: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
+    for name in KEY:
+        patterns = fields.get(name)
+        if patterns is None:
+            continue
+        patterns = [patterns] if isinstance(patterns, str) else patterns
+        if name == "setting":
+            parts = set(row[name].split(";"))
+            if not any(set(pattern.split(";")) <= parts for pattern in patterns):
+                return False
+        elif row[name] not in patterns:
+            return False
+    return True
 
 
 def row_of(cell: Cell, values: list[float], result: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the file, without its reason."""
+    """A row of the file, without its verdict and reason."""
     mean = float(np.mean(values))
-    published = cell.row.mean
-    agrees = abs(mean - published) <= tolerance(cell) * (1 + 1e-9)
     return {
         **dict(zip(KEY, cell.key, strict=True)),
-        "published_mean": published,
+        "published_mean": cell.row.mean,
         "published_std": math.nan if cell.row.std is None else cell.row.std,
         "mean": float(f"{mean:.6g}"),
         "std": float(f"{np.std(values):.4g}"),
@@ -154,8 +169,6 @@ def row_of(cell: Cell, values: list[float], result: Mapping[str, Any]) -> dict[s
         "epochs": result["epochs"],
         "cpu_seconds": result["cpu_seconds"],
         "commit": (result["commit"] or "")[:7],
-        # The user's own methods have no published number.
-        "agrees": "" if math.isnan(published) else int(agrees),
     }
 
 
@@ -177,10 +190,8 @@ def collect(
     return rows
 
 
-def merged(
-    old_table: pd.DataFrame, rows: list[dict[str, Any]], reasons: Iterable[Mapping[str, Any]]
-) -> pd.DataFrame:
-    """Replaces the rows of cells that have new ones, and looks up all reasons again."""
+def merged(old_table: pd.DataFrame, rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Replaces the rows of cells that have new ones; their verdicts are looked up later."""
     row_by_key = by_key(old_table)
     for row in rows:
         key = tuple(row[name] for name in KEY)
@@ -188,11 +199,6 @@ def merged(
         if key not in row_by_key or row["seeds"] >= row_by_key[key]["seeds"]:
             row_by_key[key] = row
     result = pd.DataFrame(list(row_by_key.values()), columns=COLUMNS)
-    reasons = list(reasons)
-    result["reason"] = [
-        "" if row["agrees"] in (1, "") else reason_of(row, reasons)
-        for row in result.to_dict("records")
-    ]
     return result.sort_values(list(KEY), kind="stable", ignore_index=True)
 
 

@@ -19,11 +19,10 @@ from configs.rewiring import WAST_NUM_FEATURES
 from experiments.launch.config import load_config
 from experiments.launch.experiment import run_experiment
 from experiments.launch.run_folder import check_workdir, read_result
-from experiments.papers.cells import Cell, Run, run_of
+from experiments.papers.cells import Cell, Run, run_of, trains
 from experiments.papers.curves import compared_with
 from experiments.papers.results import Cost
 from fsjax.errors import ConfigError
-from fsjax.methods import get_method
 from fsjax.storage.atomic_files import write_text
 from fsjax.tables.datasets.catalog import ENTRIES
 
@@ -51,15 +50,12 @@ SEARCH_STEPS, PATH_EPOCHS = 6, 2900
 #: The share of the rows that are trained on.
 TRAIN = 0.8
 
-#: Difference of the logarithms of two estimates at which a measured run counts a quarter as much as
-#: one with an equal estimate.
-NEAR = 0.3
 
-
-def config_of(run: Run, seeds: int) -> ml_collections.ConfigDict:
-    """The configuration of a run with the first ``seeds`` seeds of the protocol."""
+def config_of(run: Run, seeds: int, first: int | None = None) -> ml_collections.ConfigDict:
+    """The configuration of a run with the first seeds of the protocol, or those from ``first``."""
     config = load_config(f"configs/papers.py:{run.variant}")
-    config.seeds = tuple(config.seeds[:seeds])
+    fresh = range(first or 0, (first or 0) + seeds)
+    config.seeds = tuple(config.seeds[:seeds] if first is None else fresh)
     for name, value in run.options:
         config.method[name] = value
     if run.num_epochs is not None:
@@ -92,8 +88,7 @@ def estimate(run: Run, seeds: int) -> float:
         rows = int(ENTRIES[run.dataset].paper.share * rows)
     train_rows = TRAIN * rows
     seconds_per_seed = 0.0
-    trains = get_method(run.method)(**_fields(config)).loss is not None
-    if trains:
+    if trains(run.method):
         epochs = PATH_EPOCHS if run.method == "lassonet" else config.train.num_epochs
         trainings = SEARCH_STEPS if config.method.get("search") else 1
         steps = epochs * max(train_rows / config.train.batch_size, 1.0)
@@ -102,7 +97,7 @@ def estimate(run: Run, seeds: int) -> float:
     if "svm" in config.evaluation.protocols:
         columns = sum((config.num_features, *config.evaluation.num_features))
         seconds_per_seed += PER_SVM * columns * train_rows**2
-    return START + PER_CELL * rows * width + seconds_per_seed * (seeds if trains else 1)
+    return START + PER_CELL * rows * width + seconds_per_seed * (seeds if trains(run.method) else 1)
 
 
 def _pairs(run: Run, config: ml_collections.ConfigDict) -> float:
@@ -122,14 +117,6 @@ def _pairs(run: Run, config: ml_collections.ConfigDict) -> float:
     )
 
 
-def _fields(config: ml_collections.ConfigDict) -> dict[str, Any]:
-    fields = dict(config.method)
-    name = fields.pop("name")
-    if get_method(name).registration.takes_number:
-        fields["num_features"] = config.num_features
-    return fields
-
-
 def expected(runs: Iterable[Run], seeds: int, known: Mapping[Run, Cost]) -> dict[Run, float]:
     """The CPU seconds of runs: measured, or estimated and scaled by similar measured runs.
 
@@ -138,27 +125,20 @@ def expected(runs: Iterable[Run], seeds: int, known: Mapping[Run, Cost]) -> dict
       seeds: number of seeds of each run.
       known: the measured cost of some runs.
     """
-    return {run: estimate(run, seeds) * _scale(run, seeds, known) for run in runs}
+    return {run: estimate(run, seeds) * _scale(run, known) for run in runs}
 
 
-def _scale(run: Run, seeds: int, known: Mapping[Run, Cost]) -> float:
-    """Measured over estimated seconds of a run, or of the runs of its method.
+def _scale(run: Run, known: Mapping[Run, Cost]) -> float:
+    """Measured over estimated seconds: of the run, or a geometric mean over those of its method.
 
-    It is a geometric mean over the runs of the same paper, if there are any. Runs with a similar
-    estimate count most, and the estimate itself counts like one run with an equal estimate.
+    Runs of the same paper count alone, if there are any. One run as estimated is added to them.
     """
     if run in known:
         return known[run].seconds / estimate(run, known[run].seeds)
     same_method = [other for other in known if other.method == run.method]
-    same_paper = [other for other in same_method if other.paper == run.paper]
-    seconds = estimate(run, seeds)
-    total, logs = 1.0, 0.0
-    for other in same_paper or same_method:
-        distance = abs(math.log(estimate(other, seeds) / seconds))
-        weight = (1.0 + distance / NEAR) ** -2.0
-        total += weight
-        logs += weight * math.log(known[other].seconds / estimate(other, known[other].seeds))
-    return math.exp(logs / total)
+    like = [other for other in same_method if other.paper == run.paper] or same_method
+    ratios = [known[other].seconds / estimate(other, known[other].seeds) for other in like]
+    return math.exp(sum(map(math.log, ratios)) / (len(ratios) + 1))
 
 
 def folder_of(run: Run, seeds: int, workdir: Path) -> Path:
@@ -166,7 +146,7 @@ def folder_of(run: Run, seeds: int, workdir: Path) -> Path:
     return workdir / f"{run.label}-s{seeds}"
 
 
-def train(run: Run, seeds: int, workdir: Path, *, progress: bool = False) -> dict[str, Any]:
+def train(run: Run, seeds: int, workdir: Path, first: int | None = None) -> dict[str, Any]:
     """Trains a run, resumes it, or only reads its result if it is finished.
 
     Returns:
@@ -182,18 +162,18 @@ def train(run: Run, seeds: int, workdir: Path, *, progress: bool = False) -> dic
     if not (folder / "result.json").exists():
         started = time.process_time()
         try:
-            run_experiment(config_of(run, seeds), folder, progress=progress)
+            run_experiment(config_of(run, seeds, first), folder, progress=False)
         finally:
             if folder.exists():
                 before += time.process_time() - started
                 write_text(spent, f"{before:.1f}\n")
-    result = read(run, seeds, workdir)
+    result = read(run, seeds, workdir, first)
     if result is None:
         raise ConfigError(f"{folder} has no result.json; run it again")
     return result
 
 
-def read(run: Run, seeds: int, workdir: Path) -> dict[str, Any] | None:
+def read(run: Run, seeds: int, workdir: Path, first: int | None = None) -> dict[str, Any] | None:
     """The result that :func:`train` returned, or ``None`` for a run that is not finished.
 
     Raises:
@@ -202,7 +182,7 @@ def read(run: Run, seeds: int, workdir: Path) -> dict[str, Any] | None:
     folder = folder_of(run, seeds, workdir)
     if not (folder / "result.json").exists():
         return None
-    check_workdir(config_of(run, seeds), folder)
+    check_workdir(config_of(run, seeds, first), folder)
     result = read_result(folder)
     config = json.loads((folder / "config.json").read_text())
     spent = folder / "cpu_seconds.txt"

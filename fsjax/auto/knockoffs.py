@@ -19,7 +19,7 @@ from fsjax.auto.reading.target import TASKS
 from fsjax.data import Dataset, as_array, as_dataset, check_features, check_row_order, check_task
 from fsjax.errors import check_choice, check_whole, is_number
 from fsjax.methods import get_method
-from fsjax.registry import Builder, Registration, is_as_built
+from fsjax.registry import Builder, registration_of
 
 #: From ``(N, 2 D)`` rows and their target, and ``sample_weight=`` if there is one, to ``(2 D,)``
 #: scores, larger for more important columns.
@@ -153,7 +153,7 @@ def false_discoveries(
       >>> print(discoveries.select(0.2))  # at most 20 % false ones, on average
     """
     num_draws, num_seeds = check_whole("num_draws", num_draws), check_whole("num_seeds", num_seeds)
-    seed = check_whole("seed", seed, least=0)
+    seed = check_whole("seed", seed, min_value=0)
     check_row_order(X, y=y, sample_weight=sample_weight)
     if isinstance(method, str):
         method = get_method(method)
@@ -342,9 +342,9 @@ def _rows(X: Any, names: tuple[str, ...] | None) -> np.ndarray:
 
 def _registered_options(method: Method) -> dict[str, Any]:
     """Options of :func:`fsjax.fit` that the method is registered with."""
-    if not is_as_built(method):
+    facts = registration_of(method)
+    if facts is None:
         return {"scaling": "standard"}
-    facts: Registration = get_method(method.about.source.structure.name).registration
     return {
         "num_epochs": facts.num_epochs,
         "batch_size": facts.batch_size,

@@ -131,7 +131,7 @@ def select(
         raise ConfigError(f"fdr={fdr!r}; choose a number between 0 and 1, such as 0.1")
     settings = Settings(
         task, metric, impute, methods, keep, drop, costs, row_groups, ordered,
-        check_whole("seed", seed, least=0, most=MAX_SEED), sample_weight,
+        check_whole("seed", seed, min_value=0, max_value=MAX_SEED), sample_weight,
     )  # fmt: skip
     problem, classes, notes = read_request(X, y, settings)
     chosen_judge = requested_judge(judge, problem.task)

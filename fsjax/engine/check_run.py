@@ -1,4 +1,4 @@
-"""All checks of a run: a method, data and options become a :class:`~fsjax.engine.planned.Plan`."""
+"""All checks of a run: a method, data and options become a :class:`~fsjax.engine.plan.Plan`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from fsjax.engine.mesh import check_batch_devices, choose_seed_axis
 from fsjax.engine.method_checks import check_fields, check_functions
 from fsjax.engine.options import DataOptions, RunOptions, TrainOptions
 from fsjax.engine.phases import check_phases
-from fsjax.engine.planned import Plan
+from fsjax.engine.plan import Plan
 from fsjax.engine.prepare import Prepared, check_seeds, prepare
 from fsjax.engine.result import FitResult
 from fsjax.engine.user_function_checks import check_loss
 from fsjax.errors import ConfigError, DataError, check_choice, check_num_features, check_whole
-from fsjax.method import BEST_BY, Method, Spec, TrainState
-from fsjax.registry import Fixed, MethodStructure, structure_of
+from fsjax.method import BEST_BY, Loss, Method, Spec, TrainState
+from fsjax.registry import MethodStructure, structure_of
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.groups import checked_groups
 from fsjax.tables.scaled import filled_length
@@ -51,41 +51,37 @@ def check_run(
     train_options: TrainOptions,
     run_options: RunOptions,
 ) -> Plan:
-    """:func:`fsjax.plan` with its arguments in three groups."""
+    """Checks everything about a run, then makes its plan; errors are those of ``fsjax.plan``."""
     _check_method(method)
-    check_fields(method)
     check_platform()
     check_process()
-    seeds = run_options.seeds
+    seeds, task = run_options.seeds, task_of(method, data_options.task)
     check_seeds(seeds)
-    task = task_of(method, data_options.task)
-    dataset = to_dataset(data, task)
-    if not isinstance(data, Dataset):
-        check_row_order(data[0], sample_weight=data_options.sample_weight)
-    groups = _groups(method, data_options, dataset)
-    _check_sparse(method, dataset)
-    sizes = _sizes(method, data_options.num_features, dataset, groups)
-    best_by = _best_by(method, train_options.best_by, task, dataset)
-    prepared = prepare(dataset, task, seeds, data_options)
-    structure, hyper = structure_of(method)
-    _check_early_stopping(train_options.early_stopping, prepared)
-    spec = spec_of(dataset, prepared, task, best_by, groups, train_options)
-    folder = _checkpoint_folder(run_options.checkpoint_dir, method, spec)
+    checkpoint_every = check_whole("checkpoint_every", run_options.checkpoint_every)
+    folder = _checkpoint_folder(run_options.checkpoint_dir, method, task, train_options.loss)
     control = Control(
         run_options.callback,
         run_options.max_time,
         run_options.keep_partial,
         saves=folder is not None,
     )
-    batch_devices = check_batch_devices(run_options.batch_devices, spec.batch_size)
+    dataset = to_dataset(data, task)
+    if not isinstance(data, Dataset):
+        check_row_order(data[0], sample_weight=data_options.sample_weight)
+    _check_sparse(method, dataset)
+    groups = _groups(method, data_options, dataset)
+    sizes = _sizes(method, data_options.num_features, dataset, groups)
+    best_by = _best_by(method, train_options.best_by, task, dataset)
+    prepared = prepare(dataset, task, seeds, data_options)
+    _check_early_stopping(train_options.early_stopping, prepared)
+    spec = spec_of(dataset, prepared, task, best_by, groups, train_options)
     if dataset.table.batches_only:
         size = batch_size_of(train_options, task, prepared.num_rows)
         _check_rows(spec.batch_size, spec.num_columns, f"batch_size={size}: ")
-    if method.search is not None and method.search.parameter not in hyper:
-        raise ConfigError(
-            f"{method.name} searches for {method.search.parameter!r}, which is not a float "
-            "argument of a registered builder; register the method with fsjax.register"
-        )
+    batch_devices = check_batch_devices(run_options.batch_devices, spec.batch_size)
+    axis = _seed_axis(run_options.seed_axis, dataset, len(seeds), batch_devices)
+    structure, hyper = structure_of(method)
+    start = _start(run_options.start, structure, spec, seeds)
     with paused():
         check_functions(method, spec, prepared, dataset.table.on_disk)
     check_phases(method, spec)
@@ -98,27 +94,34 @@ def check_run(
         spec=spec,
         seeds=tuple(int(seed) for seed in seeds),
         sizes=sizes,
-        axis=_seed_axis(run_options.seed_axis, dataset, len(seeds), batch_devices),
+        axis=axis,
         batch_devices=batch_devices,
         progress=run_options.progress,
         checkpoint_dir=folder,
-        checkpoint_every=check_whole("checkpoint_every", run_options.checkpoint_every),
+        checkpoint_every=checkpoint_every,
         control=control,
-        start=_start(run_options.start, structure, spec, seeds),
+        start=start,
     )
 
 
-def _checkpoint_folder(folder: str | Path | None, method: Method, spec: Spec) -> Path | None:
+def _checkpoint_folder(
+    folder: str | Path | None, method: Method, task: str, loss: Loss | None
+) -> Path | None:
     """The folder of checkpoints; ``None``, with a warning, for a run that could not resume."""
-    parts = [] if folder is None else unidentified(method, spec)
-    if parts:
-        warnings.warn(
-            f"the run writes no checkpoints to {folder} and always starts anew, because another "
-            f"process could not find {' and '.join(parts)} by name; define functions, and the "
-            "registered functions that return methods and tasks, at the top level of a module",
-            stacklevel=4,
-        )
-    return None if folder is None or parts else Path(folder)
+    if folder is None:
+        return None
+    if not isinstance(folder, str | Path):
+        raise ConfigError(f"checkpoint_dir={folder!r}; give a path, or None")
+    parts = unidentified(method, task, loss)
+    if not parts:
+        return Path(folder)
+    warnings.warn(
+        f"the run writes no checkpoints to {folder} and always starts anew, because another "
+        f"process could not find {' and '.join(parts)} by name; define functions, and the "
+        "registered functions that return methods and tasks, at the top level of a module",
+        stacklevel=4,
+    )
+    return None
 
 
 def _groups(method: Method, options: DataOptions, dataset: Dataset) -> tuple[int, ...] | None:
@@ -162,15 +165,21 @@ def to_dataset(data: Data, task: str) -> Dataset:
 
 
 def _check_method(method: Method) -> None:
-    if isinstance(method, Method):
-        return
-    name = getattr(method, "__name__", None) or (
-        method if isinstance(method, str) else type(method).__name__
-    )
-    raise ConfigError(
-        f"{name} is not a method; give fsjax.fit a method, such as fsjax.methods.ip_cae(10), and "
-        "then the data. Estimators of fsjax.estimators have their own fit"
-    )
+    """Raises ConfigError for anything but a method whose fields fit together."""
+    if not isinstance(method, Method):
+        name = getattr(method, "__name__", None) or (
+            method if isinstance(method, str) else type(method).__name__
+        )
+        raise ConfigError(
+            f"{name} is not a method; give fsjax.fit a method, such as fsjax.methods.ip_cae(10), "
+            "and then the data. Estimators of fsjax.estimators have their own fit"
+        )
+    check_fields(method)
+    if method.search is not None and method.search.parameter not in structure_of(method)[1]:
+        raise ConfigError(
+            f"{method.name} searches for {method.search.parameter!r}, which is not a float "
+            "argument of a registered builder; register the method with fsjax.register"
+        )
 
 
 def task_of(method: Method, task: str | Task | None) -> str:
@@ -197,7 +206,7 @@ def _with_likeness(name: str) -> str:
 
 
 def _start(
-    result: FitResult | None, structure: MethodStructure | Fixed, spec: Spec, seeds: Sequence[int]
+    result: FitResult | None, structure: MethodStructure, spec: Spec, seeds: Sequence[int]
 ) -> TrainState | None:
     """The states of an earlier result to start from; ConfigError if they do not fit this run."""
     if result is None:
@@ -269,10 +278,10 @@ def _best_by(method: Method, best_by: str | None, task: str, dataset: Dataset) -
     if callable(method.keep):
         raise ConfigError(f"{method.name} chooses the best epoch itself; leave best_by out")
     entry = TABLE[task]
-    if best_by == "accuracy" and best_by not in entry.best_by:
+    if best_by == "accuracy" and best_by not in entry.objective.best_by:
         raise ConfigError(f"best_by='accuracy' needs classes, but the task is {task}; use 'loss'")
-    classes = dataset.num_classes if entry.classes else 2
-    if best_by == "auc" and (best_by not in entry.best_by or classes != 2):
+    classes = dataset.num_classes if entry.target.classes else 2
+    if best_by == "auc" and (best_by not in entry.objective.best_by or classes != 2):
         raise ConfigError("best_by='auc' needs two classes; use 'accuracy' or 'loss'")
     return best_by
 
@@ -321,13 +330,13 @@ def spec_of(
     """
     entry, rows = TABLE[task], prepared.num_rows
     batch_size = batch_size_of(options, task, rows)
-    all_at_once = entry.coupled and batch_size in (None, rows)
+    all_at_once = entry.objective.coupled and batch_size in (None, rows)
     num_columns = prepared.arrays.train.x.shape[-1]
     return Spec(
         num_columns=num_columns,
         num_outputs=prepared.num_outputs,
         task=task,
-        num_epochs=check_whole("num_epochs", options.num_epochs, most=MAX_COUNT),
+        num_epochs=check_whole("num_epochs", options.num_epochs, max_value=MAX_COUNT),
         shuffle=options.shuffle and not all_at_once,
         best_by=best_by if len(prepared.splits[0].valid) else "last",
         image_shape=dataset.image_shape if num_columns == dataset.num_features else None,
@@ -342,7 +351,7 @@ def spec_of(
 
 def batch_size_of(options: TrainOptions, task: str, rows: int) -> int | None:
     """Rows per step as requested, or the default of the task; ``None`` takes all rows."""
-    size, coupled = options.batch_size, TABLE[task].coupled
+    size, coupled = options.batch_size, TABLE[task].objective.coupled
     if size == "auto":
         size = COUPLED_BATCH if coupled else 64
     if coupled and size is not None:
@@ -354,9 +363,9 @@ def batch_size_of(options: TrainOptions, task: str, rows: int) -> int | None:
 def _batches(rows: int, batch_size: int | None, min_steps: int, drop_last: bool) -> dict[str, int]:
     """The fields of the spec that describe how an epoch visits the rows."""
     filled = filled_length(rows)
-    min_steps = check_whole("min_steps_per_epoch", min_steps, most=MAX_COUNT)
+    min_steps = check_whole("min_steps_per_epoch", min_steps, max_value=MAX_COUNT)
     batch_size = (
-        rows if batch_size is None else check_whole("batch_size", batch_size, most=MAX_COUNT)
+        rows if batch_size is None else check_whole("batch_size", batch_size, max_value=MAX_COUNT)
     )
     repeats = max(1, math.ceil(min_steps * batch_size / rows)) if min_steps > 1 else 1
     full, rest = divmod(rows * repeats, batch_size)

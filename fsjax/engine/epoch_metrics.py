@@ -43,7 +43,7 @@ def outputs_of_part(method: Method, state: TrainState, x: Array) -> Array | dict
     outputs = method.predictor(state, x)
     return (
         outputs
-        if tasks.TABLE[state.spec.task].supervised
+        if tasks.TABLE[state.spec.task].target.supervised
         else metrics_of_each_row(state.spec, outputs, x)
     )
 

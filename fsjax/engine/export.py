@@ -21,7 +21,7 @@ from fsjax.tables.scaling import is_single
 PLATFORMS = ("cpu", "cuda", "tpu")
 
 
-@own_settings
+@own_settings()
 def export(
     result: FitResult,
     path: str | Path | None = None,

@@ -12,10 +12,10 @@ import numpy as np
 from fsjax.arguments.signatures import takes_arguments_of
 from fsjax.engine.check_run import Data, check_run
 from fsjax.engine.control import Callback
-from fsjax.engine.options import grouped
-from fsjax.engine.planned import Plan
+from fsjax.engine.options import DataOptions, RunOptions, TrainOptions
+from fsjax.engine.plan import Plan
 from fsjax.engine.result import FitResult
-from fsjax.errors import ConfigError, check_names, suggests_names
+from fsjax.errors import ConfigError, check_flag, check_names, suggests_names
 from fsjax.method import Loss, Method
 from fsjax.tables.splits import Split
 from fsjax.tasks import Task
@@ -138,7 +138,27 @@ def plan(
       >>> plan = fsjax.plan(method, data, num_features=2, num_epochs=2)
       >>> result = plan.fit()
     """
-    return check_run(method, data, *grouped(locals()))
+    # fmt: off
+    data_options = DataOptions(
+        task=task, num_features=num_features, split=split, scaling=scaling,
+        split_per_seed=check_flag("split_per_seed", split_per_seed),
+        valid_fraction=valid_fraction, noise_std=noise_std, sample_weight=sample_weight,
+        groups=groups, columns=columns, zero_others=check_flag("zero_others", zero_others),
+        record_test=check_flag("record_test", record_test),
+    )
+    train_options = TrainOptions(
+        loss=loss, num_epochs=num_epochs, batch_size=batch_size,
+        shuffle=check_flag("shuffle", shuffle), drop_last=check_flag("drop_last", drop_last),
+        min_steps_per_epoch=min_steps_per_epoch, best_by=best_by, early_stopping=early_stopping,
+    )
+    run_options = RunOptions(
+        seeds=seeds, seed_axis=seed_axis, batch_devices=batch_devices,
+        progress=check_flag("progress", progress), checkpoint_dir=checkpoint_dir,
+        checkpoint_every=checkpoint_every, max_time=max_time, callback=callback,
+        keep_partial=check_flag("keep_partial", keep_partial), start=start,
+    )
+    # fmt: on
+    return check_run(method, data, data_options, train_options, run_options)
 
 
 @takes_arguments_of(plan)

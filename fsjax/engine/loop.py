@@ -20,6 +20,7 @@ from fsjax.engine.epoch_metrics import (
 from fsjax.engine.mesh import split_rows
 from fsjax.engine.rows import Arrays, MemoryRows, as_batch, batch_indices, whole_table
 from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainingRows, TrainState, for_run
+from fsjax.registry import MethodStructure
 
 #: The largest number of epochs in one call of the compiled program.
 MAX_EPOCHS_PER_CALL = 64
@@ -96,30 +97,25 @@ def train_step(
     return method.after_step(state, grads, aux, batch, key_after), recorded
 
 
-def train_steps(
-    method: Method,
-    state: TrainState,
-    key: Array,
-    numbers: Array,
-    batch_of: Callable[..., Batch[Array]],
-    *slots: Array,
-) -> tuple[TrainState, dict[str, Array]]:
-    """Scans :func:`train_step` over several steps.
+def numbered_step(
+    method: Method, key: Array, batch_of: Callable[..., Batch[Array]]
+) -> Callable[[TrainState, tuple[Array, ...]], tuple[TrainState, dict[str, Array]]]:
+    """:func:`train_step` for ``jax.lax.scan`` over several steps.
 
     Args:
-      numbers: ``(steps,)`` int32, the numbers of the steps in the epoch, from 0.
-      batch_of: maps the entries of ``slots`` for a step to its batch.
-      slots: arrays ``(steps, ...)``.
+      key: that of all steps of the epoch.
+      batch_of: maps the entries of a step after its number to its batch.
 
     Returns:
-      The new state, and the recorded values, ``(steps,)`` by name.
+      ``(state, (number, *entries)) -> (state, recorded values)``, where steps of an epoch are
+      numbered from 0.
     """
 
-    def step(carry: TrainState, inputs: tuple[Array, ...]) -> tuple[TrainState, dict[str, Array]]:
-        number, *slot = inputs
-        return train_step(method, carry, batch_of(*slot), jax.random.fold_in(key, number))
+    def step(state: TrainState, inputs: tuple[Array, ...]) -> tuple[TrainState, dict[str, Array]]:
+        number, *entries = inputs
+        return train_step(method, state, batch_of(*entries), jax.random.fold_in(key, number))
 
-    return jax.lax.scan(step, state, (numbers, *slots))
+    return step
 
 
 def train_epoch(
@@ -146,7 +142,8 @@ def train_epoch(
             return split_rows(batch._replace(weight=batch.weight * real))
 
         numbers = jnp.arange(spec.steps_per_epoch)
-        state, recorded = train_steps(method, state, key_steps, numbers, batch_of, *slots)
+        step = numbered_step(method, key_steps, batch_of)
+        state, recorded = jax.lax.scan(step, state, (numbers, *slots))
     state, metrics = end_steps(method, state, recorded)
     for name in EVALUATED:
         rows = getattr(arrays, name)
@@ -219,18 +216,21 @@ def _keep_best(method: Method, state: TrainState, metrics: dict[str, Array]) -> 
 
 
 def train_epochs(
-    method: Method, state: TrainState, arrays: Arrays[MemoryRows], num_epochs: Array
+    structure: MethodStructure,
+    arrays: Arrays[MemoryRows],
+    state_and_epochs: tuple[TrainState, Array],
 ) -> tuple[TrainState, dict[str, Array]]:
-    """Trains one seed for ``num_epochs`` epochs, from 0 to :data:`MAX_EPOCHS_PER_CALL`.
+    """Trains one seed from a state for some epochs, from 0 to :data:`MAX_EPOCHS_PER_CALL`.
 
-    The number is traced, so that calls of different lengths share one program.
+    Their number is traced, so that calls of different lengths share one program.
 
     Returns:
       The new state, and arrays ``(MAX_EPOCHS_PER_CALL,)`` by name with one value per trained
-      epoch, followed by zeros; fewer than ``num_epochs`` are trained if the seed is done.
+      epoch, followed by zeros; fewer epochs are trained if the seed is done.
     """
+    state, num_epochs = state_and_epochs
     # With jit the epoch is traced only once, for both the shapes and the loop.
-    epoch = jax.jit(functools.partial(train_epoch, method), inline=True)
+    epoch = jax.jit(functools.partial(train_epoch, structure.bind(state.hyper)), inline=True)
     shapes = jax.eval_shape(epoch, state, arrays)[1]
     history = {
         name: jnp.zeros((MAX_EPOCHS_PER_CALL, *shape.shape), shape.dtype)

@@ -7,14 +7,16 @@ axis ``rows`` splits the rows of each batch.
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from fsjax.engine.programs import run
+from fsjax.engine.programs import program
+from fsjax.engine.rows import take_rows
 from fsjax.errors import ConfigError, check_choice, check_whole
-from fsjax.method import Batch, PyTree
+from fsjax.method import Batch, PyTree, TrainState
 
 #: The axes of the mesh.
 RUNS, ROWS = "runs", "rows"
@@ -120,6 +122,41 @@ def place_runs(axis: str, tree: PyTree, batch_devices: int = 1, *, shared: bool 
     return jax.tree.map(placed, tree)
 
 
+class Placement(NamedTuple):
+    """How R runs are laid out over the devices.
+
+    A sharded axis repeats the last run until every device has the same number.
+
+    Attributes:
+      axis, batch_devices: those of the :class:`~fsjax.engine.run.Run`.
+      runs: R.
+    """
+
+    axis: str
+    batch_devices: int
+    runs: int
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The run of each place."""
+        places = padded_runs(self.axis, self.runs, self.batch_devices)
+        return np.minimum(np.arange(places), self.runs - 1)
+
+    def place(self, tree: PyTree, *, shared: bool = False) -> PyTree:
+        """:func:`place_runs` with this layout."""
+        return place_runs(self.axis, tree, self.batch_devices, shared=shared)
+
+    def padded(self, states: TrainState) -> TrainState:
+        """The states of the R runs on the devices, one for each place."""
+        rows = self.rows
+        return self.place(take_rows(states, rows) if len(rows) > self.runs else states)
+
+    def unpadded(self, states: TrainState) -> TrainState:
+        """The states of the R runs without padding, in every process."""
+        states = gathered(states, self.batch_devices)
+        return take_rows(states, np.arange(self.runs)) if len(self.rows) > self.runs else states
+
+
 def replicated(tree: PyTree, batch_devices: int = 1) -> PyTree:
     """Within a program, replicates values that every process is going to read."""
     if jax.process_count() == 1:
@@ -134,7 +171,7 @@ def gathered(tree: PyTree, batch_devices: int = 1) -> PyTree:
         return tree
     leaves, structure = jax.tree.flatten(tree)
     nonempty = [leaf for leaf in leaves if leaf.size]
-    full = iter(run(_everywhere, (batch_devices,), (nonempty,)))
+    full = iter(_everywhere(nonempty, batch_devices=batch_devices))
     merged = [
         # Replicated arrays have all their entries here; empty arrays need no program.
         np.asarray(next(full)) if leaf.size else np.zeros(leaf.shape, leaf.dtype)
@@ -143,7 +180,8 @@ def gathered(tree: PyTree, batch_devices: int = 1) -> PyTree:
     return jax.tree.unflatten(structure, merged)
 
 
-def _everywhere(batch_devices: int, leaves: list[jax.Array]) -> list[jax.Array]:
+@program()
+def _everywhere(leaves: list[jax.Array], *, batch_devices: int) -> list[jax.Array]:
     return replicated(leaves, batch_devices)
 
 

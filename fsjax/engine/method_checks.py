@@ -76,7 +76,7 @@ def check_fields(method: Method) -> None:
             raise ConfigError(f"{method.name} has a loss but no {field}; give {advice}")
 
 
-@own_settings
+@own_settings()
 def check_functions(method: Method, spec: Spec, prepared: Prepared, on_disk: bool) -> None:
     """Traces the functions of a method as the engine calls them.
 

@@ -1,17 +1,16 @@
-"""The arguments of :func:`fsjax.plan`, which documents them, in three groups of options."""
+"""The arguments of :func:`fsjax.plan`, which documents them, in three records."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 
 from fsjax.engine.control import Callback
 from fsjax.engine.result import FitResult
-from fsjax.errors import ConfigError, check_flag
 from fsjax.method import Loss
 from fsjax.tables.splits import Split
 from fsjax.tasks import Task
@@ -63,30 +62,3 @@ class RunOptions:
     callback: Callback | None
     keep_partial: bool
     start: FitResult | None
-
-
-T = TypeVar("T", DataOptions, TrainOptions, RunOptions)
-
-#: The options that are true or false.
-_FLAGS = (
-    "split_per_seed",
-    "zero_others",
-    "record_test",
-    "shuffle",
-    "drop_last",
-    "progress",
-    "keep_partial",
-)
-
-
-def grouped(arguments: Mapping[str, Any]) -> tuple[DataOptions, TrainOptions, RunOptions]:
-    """Groups the arguments of :func:`fsjax.plan`, given by name, into options."""
-    values = {**arguments, **{name: check_flag(name, arguments[name]) for name in _FLAGS}}
-    folder = values["checkpoint_dir"]
-    if folder is not None and not isinstance(folder, str | Path):
-        raise ConfigError(f"checkpoint_dir={folder!r}; give a path, or None")
-
-    def options(kind: type[T]) -> T:
-        return kind(**{field.name: values[field.name] for field in fields(kind)})
-
-    return options(DataOptions), options(TrainOptions), options(RunOptions)

@@ -104,7 +104,7 @@ def prepare(dataset: Dataset, task: str, seeds: Sequence[int], options: DataOpti
         splits=tuple(p.split for p in parts),
         scalers=tuple(p.scaler for p in parts),
         num_rows=len(parts[0].train.x),
-        num_outputs=TABLE[task].num_outputs(dataset.y, dataset.num_features),
+        num_outputs=TABLE[task].outputs.num_outputs(dataset.y, dataset.num_features),
     )
 
 
@@ -126,7 +126,7 @@ def check_seeds(seeds: Sequence[int]) -> None:
     if len(seeds) == 0:
         raise ConfigError("seeds is empty; give at least one whole number, such as seeds=(0, 1, 2)")
     for seed in seeds:
-        if check_whole("a seed", seed, least=0) >= 2**32:
+        if check_whole("a seed", seed, min_value=0) >= 2**32:
             raise ConfigError(f"a seed is {seed}; choose whole numbers below 2**32")
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"seeds={tuple(seeds)} repeats a seed; give each seed once")
@@ -284,7 +284,7 @@ def _part(
     for name, part in (("training", train), ("validation", valid), ("test", test)):
         check_range(part.x, name, dataset, kind)
     check_nonzero(scaler, extremes, feature_mask, dataset, kind)
-    if lacks := TABLE[task].trainable(train.y):
+    if lacks := TABLE[task].target.trainable(train.y):
         raise DataError(
             f"the training rows of {dataset.name} hold {lacks}, so there is nothing to learn; use "
             "more rows, or split='stratified'"
@@ -343,9 +343,9 @@ def _weights(sample_weight: np.ndarray | None, dataset: Dataset) -> np.ndarray |
 
 def _labels(dataset: Dataset, task: str) -> np.ndarray:
     entry = TABLE[task]
-    if not entry.supervised:
+    if not entry.target.supervised:
         # The targets are the inputs; labels, if there are any, are not used.
-        return np.zeros(dataset.num_samples, entry.dtype)
+        return np.zeros(dataset.num_samples, entry.target.dtype)
     if dataset.y is None:
         raise DataError(f"task={task} needs a target, but {dataset.name} has none")
-    return entry.as_rows(dataset.y).astype(entry.dtype)
+    return entry.target.as_rows(dataset.y).astype(entry.target.dtype)

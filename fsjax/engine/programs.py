@@ -17,8 +17,8 @@ import gc
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Generic, Literal, TypeVar, cast
 
 import jax
 import numpy as np
@@ -28,14 +28,17 @@ from fsjax.engine.environment.jax_settings import own_settings, setting
 from fsjax.method import PyTree, Spec
 from fsjax.sparsity.connections import Connections, layer_masks
 
+R = TypeVar("R")
+
 #: Options of XLA by name.
 CompilerOptions = Mapping[str, bool | int]
 
-#: The work of a program that runs about once.
-ONCE = 0.0
+#: How a program is compiled: in the shortest time, for programs that run about once, or for the
+#: fastest code.
+Compile = Literal["fast", "optimized"]
 
-#: Unlimited work: compile for the fastest code.
-ANY = math.inf
+#: The work (:func:`training_work`) that each of them assumes.
+_WORK: dict[Compile, float] = {"fast": 0.0, "optimized": math.inf}
 
 #: Without MLIR fusion emitters, and without splitting modules for several compiler threads.
 _PLAIN = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
@@ -108,64 +111,88 @@ _lock = threading.RLock()
 _num_discarded = 0
 
 
-def program(
-    function: Callable[..., Any],
-    static: Sequence[Hashable],
-    args: Sequence[Any],
-    *,
-    donate: Sequence[int] = (),
-    work: float = ANY,
-) -> jax.stages.Compiled:
-    """Compiles ``function(*static, *args)``, or returns the program from the cache.
+class Program(Generic[R]):
+    """A function that runs as compiled programs, as with ``jax.jit``; made by :func:`program`.
 
-    Callers set the settings of JAX by ``own_settings``, as :func:`run` does.
+    Positional arguments are trees of arrays, on the host or the device. Keyword arguments are
+    static: hashable values that a program depends on.
+
+    Attributes:
+      function: the function itself, for use in other programs.
+    """
+
+    __name__: str
+
+    def __init__(
+        self, function: Callable[..., R], compile: Compile, donate: tuple[int, ...]
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.function, self.compile, self.donate = function, compile, donate
+
+    @own_settings()
+    def __call__(self, *arrays: Any, **static: Any) -> R:
+        """Runs the program for these arrays, which is compiled unless it is in the cache."""
+        return self.compiled(*arrays, **static)(*arrays)
+
+    def compiled(
+        self, *arrays: Any, work: float | None = None, **static: Hashable
+    ) -> jax.stages.Compiled:
+        """The program for arrays of these shapes, types and devices, possibly from the cache.
+
+        Callers set the settings of JAX by ``own_settings``, as :meth:`__call__` does.
+
+        Args:
+          arrays: the positional arguments of the function, and of the program.
+          work: the work of all calls (:func:`training_work`), which determines the compiler
+            options instead of ``compile``.
+          static: the keyword arguments of the function.
+        """
+        options = options_for(_WORK[self.compile] if work is None else work)
+        leaves, structure = jax.tree.flatten(arrays)
+        settings = (
+            None if options is None else tuple(options.items()),
+            setting("jax_default_matmul_precision"),
+        )
+        arguments = (tuple(sorted(static.items())), structure, tuple(map(_like, leaves)))
+        key = (self.function, self.donate, arguments, settings)
+        with _lock:
+            if key in _kept:
+                _kept.move_to_end(key)
+                return _kept[key]
+            # A new function per program, so that JAX releases the program when it is discarded.
+            function = functools.partial(self.function, **static)
+            with paused():
+                lowered = jax.jit(function, donate_argnums=self.donate).lower(*arrays)
+                # XLA also accepts numbers; only the type annotation of JAX does not.
+                of_xla = None if options is None else cast("dict[str, str | bool]", options)
+                _kept[key] = executable = lowered.compile(compiler_options=of_xla)
+            _discard_oldest()
+            return executable
+
+
+def program(
+    *, compile: Compile = "optimized", donate: tuple[int, ...] = ()
+) -> Callable[[Callable[..., R]], Program[R]]:
+    """Makes a function a :class:`Program`.
 
     Args:
-      function: a pure function of the static values and then of arrays.
-      static: hashable values that the program depends on.
-      args: trees of arrays; the program accepts others of the same shapes, types and devices.
+      compile: how its programs are compiled.
       donate: positions of the arguments whose memory may be reused.
-      work: the work of all its calls, which determines the compiler options (:func:`options_for`).
     """
+    return lambda function: Program(function, compile, donate)
+
+
+def _discard_oldest() -> None:
+    """Discards the program that was not used for longest, if there are too many."""
     global _num_discarded
-    leaves, structure = jax.tree.flatten(args)
-    options = options_for(work)
-    settings = (
-        None if options is None else tuple(options.items()),
-        setting("jax_default_matmul_precision"),
-    )
-    key = (function, *static, structure, tuple(map(_like, leaves)), tuple(donate), settings)
-    with _lock:
-        if key in _kept:
-            _kept.move_to_end(key)
-            return _kept[key]
-
-        # A new function per program, so that JAX releases the program when it is discarded here.
-        def compiled(*arrays: Any) -> Any:
-            return function(*static, *arrays)
-
-        compiled.__name__ = function.__name__
-        with paused():
-            lowered = jax.jit(compiled, donate_argnums=tuple(donate)).lower(*args)
-            # XLA also accepts numbers; only the type annotation of JAX does not.
-            of_xla = None if options is None else cast("dict[str, str | bool]", options)
-            _kept[key] = executable = lowered.compile(compiler_options=of_xla)
-        if len(_kept) > CAPACITY:
-            _kept.popitem(last=False)
-            _num_discarded += 1
-            # A program is part of a reference cycle, which only the garbage collector frees. It
-            # searches all objects of the process, so it runs once for several programs.
-            if _num_discarded % COLLECT_EVERY == 0:
-                gc.collect()
-        return executable
-
-
-@own_settings
-def run(
-    function: Callable[..., Any], static: Sequence[Hashable], args: Sequence[Any], **options: Any
-) -> Any:
-    """Compiles a :func:`program`, or finds it in the cache, and calls it."""
-    return program(function, static, args, **options)(*args)
+    if len(_kept) <= CAPACITY:
+        return
+    _kept.popitem(last=False)
+    _num_discarded += 1
+    # A program is part of a reference cycle, which only the garbage collector frees. It searches
+    # all objects of the process, so it runs once for several programs.
+    if _num_discarded % COLLECT_EVERY == 0:
+        gc.collect()
 
 
 def output_structure(compiled: jax.stages.Compiled) -> Any:

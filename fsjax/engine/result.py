@@ -10,7 +10,6 @@ import pandas as pd
 
 from fsjax.engine.epoch_metrics import CONNECTION_EPOCHS
 from fsjax.engine.loop import keeps_snapshot
-from fsjax.engine.programs import run
 from fsjax.engine.seeds import predict_seed
 from fsjax.engine.stability import consensus
 from fsjax.errors import ConfigError, DataError, check_num_features
@@ -51,7 +50,7 @@ class FitResult:
         connections that are new in the epoch.
       best_epoch: ``(S,)`` int, the epoch (from 1) whose state was kept.
       cost: ``params`` (connections per seed), ``train_flops`` (per seed; both in the papers'
-        sense, see ``fsjax.sparsity.cost``), ``train_seconds`` and ``compile_seconds`` (all
+        sense, see ``fsjax.sparsity.summary``), ``train_seconds`` and ``compile_seconds`` (all
         seeds together), ``trained_epochs`` (in a resumed run only the new ones); for a table on
         disk ``wait_seconds``, in which the device waited for rows.
       states: stacked train states ``(S, ...)`` of the kept epochs, without the optimiser's.
@@ -199,16 +198,15 @@ class FitResult:
 
         Rows are padded to blocks of a few sizes, so that a new number of rows seldom compiles.
         """
-        outputs = []
+        outputs, structure = [], structure_of(self.method)[0]
         for start in range(0, max(len(x), 1), LARGEST_BLOCK):
             block = x[start : start + LARGEST_BLOCK]
             size = SMALLEST_BLOCK
             while size < len(block):
                 size *= 4
             padded = np.pad(block, ((0, size - len(block)), (0, 0)))
-            args = (self.states, np.int32(seed), padded)
-            predictions = np.asarray(run(predict_seed, (structure_of(self.method)[0],), args))
-            outputs.append(predictions[: len(block)])
+            predictions = predict_seed(self.states, np.int32(seed), padded, structure=structure)
+            outputs.append(np.asarray(predictions)[: len(block)])
         return np.concatenate(outputs)
 
     def transform(self, x: np.ndarray, seed: int | None = None) -> np.ndarray:

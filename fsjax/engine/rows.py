@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from fsjax import tasks
-from fsjax.method import Batch, Spec, TrainingRows
+from fsjax.method import Batch, PyTree, Spec, TrainingRows
 from fsjax.tables.scaled import DeviceTable, HostTable
 from fsjax.tables.sparse_rows import SparseRows
 from fsjax.tables.streamed_rows import StreamedRows
@@ -77,12 +77,17 @@ def as_batch(task: str, rows: DeviceRows) -> TrainingRows:
     """All rows as one batch; for reconstruction the targets are the inputs."""
     # Rows on disk raise an error when they are read, so methods need not know about them.
     x = cast("Array | SparseRows", rows.x)
-    return Batch(x, rows.y if tasks.TABLE[task].supervised else x, rows.weight)
+    return Batch(x, rows.y if tasks.TABLE[task].target.supervised else x, rows.weight)
 
 
 def has_own_rows(arrays: Arrays[Rows[AnyArray | SparseRows | StreamedRows, AnyArray]]) -> bool:
     """Whether each seed has its own rows, so that ``arrays`` has a leading seed axis."""
     return arrays.train.x.ndim == 3
+
+
+def take_rows(tree: PyTree, rows: np.ndarray | int) -> PyTree:
+    """Takes one row of stacked arrays, or several, on the host, where nothing is compiled."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], tree)
 
 
 def whole_table(spec: Spec) -> bool:

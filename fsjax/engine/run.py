@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import functools
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import jax
 import numpy as np
 
 from fsjax.engine.control import Control
 from fsjax.engine.prepare import Prepared
-from fsjax.engine.rows import Arrays, HostRows, has_own_rows
-from fsjax.engine.seeds import take_rows
-from fsjax.method import Method, Spec, TrainState
-from fsjax.registry import Fixed, MethodStructure
+from fsjax.engine.rows import Arrays, HostRows, has_own_rows, take_rows
+from fsjax.method import Method, PyTree, Spec, TrainState
+from fsjax.registry import MethodStructure
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.groups import any_column
+from fsjax.tables.scaled import content_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,7 +39,7 @@ class Run:
     """
 
     method: Method
-    structure: MethodStructure | Fixed
+    structure: MethodStructure
     hyper: Mapping[str, float]
     dataset: Dataset
     prepared: Prepared
@@ -83,3 +85,20 @@ class Run:
         """The scaled rows of some seeds, given by their places, or the rows that all share."""
         arrays = self.prepared.arrays
         return take_rows(arrays, rows) if has_own_rows(arrays) else arrays
+
+    @functools.cached_property
+    def _data_crc32(self) -> int:
+        """The checksum of the training and validation rows."""
+        # Computed once, because a search needs the identity in each of its rounds.
+        rows = self.prepared.arrays.train.x
+        return crc32((self.prepared.arrays, content_of(rows)))
+
+
+def crc32(tree: PyTree) -> int:
+    """The checksum of the arrays of a tree."""
+    checksum = 0
+    for leaf in jax.tree.leaves(tree):
+        # Bytes, because not every dtype supports the buffer protocol.
+        content = np.ascontiguousarray(leaf).reshape(-1).view(np.uint8)
+        checksum = zlib.crc32(content.data, checksum)
+    return checksum

@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from fsjax.engine.programs import ONCE, run
 from fsjax.engine.rows import Arrays, HostRows, has_own_rows
 from fsjax.engine.run import Run
 from fsjax.engine.seeds import Chosen, finish_seeds
@@ -32,8 +31,7 @@ def finished(
       threshold: ``(R,)``, gates below it are closed; ``None`` closes none.
     """
     on_host = jax.tree.map(np.asarray, states)
-    args = (on_host, arrays, x_test, threshold)
-    return run(finish_seeds, (planned.structure,), args, work=ONCE)
+    return finish_seeds(on_host, arrays, x_test, threshold, structure=planned.structure)
 
 
 def test_rows(planned: Run) -> Any:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from fsjax.engine.seeds import take_rows
+from fsjax.engine.rows import take_rows
 from fsjax.engine.train import Trained
 
 #: Gates between these values are undecided, so a threshold in this range closes no converged gate.

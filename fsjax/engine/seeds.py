@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.sharding import PartitionSpec
 
@@ -21,37 +20,33 @@ from fsjax.engine import loop
 from fsjax.engine.epoch_metrics import outputs_of_rows
 from fsjax.engine.kernels.distinct_columns import distinct_top_k
 from fsjax.engine.mesh import RUNS, mesh_of, replicated
+from fsjax.engine.programs import program
 from fsjax.engine.rows import AnyArray, Arrays, DeviceRows, MemoryRows, as_batch, has_own_rows
 from fsjax.errors import ConfigError
 from fsjax.method import Method, PyTree, Search, Spec, TrainState
-from fsjax.registry import Fixed, MethodStructure
+from fsjax.registry import MethodStructure
 from fsjax.tables.sparse_rows import SparseRows
 
 
-def take_rows(tree: PyTree, rows: np.ndarray | int) -> PyTree:
-    """Takes one row of stacked arrays, or several, on the host, where nothing is compiled."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], tree)
-
-
-def _one_after_another(
-    function: Callable[..., Any], own_rows: bool, data: PyTree, *of_seeds: PyTree
-) -> Any:
-    """Maps ``function(data, *row)`` over the rows of ``of_seeds``, possibly with data per row.
+def _in_turn(function: Callable[..., Any], own_rows: bool, data: PyTree, of_seeds: PyTree) -> Any:
+    """Maps ``function(data, row)`` over the rows of ``of_seeds``, possibly with data per row.
 
     The result of a seed is bitwise the same whether it runs alone or with others.
     """
     if own_rows:
-        return jax.lax.map(lambda row: function(*row), (data, *of_seeds))
-    return jax.lax.map(lambda row: function(data, *row), of_seeds)
+        return jax.lax.map(lambda both: function(*both), (data, of_seeds))
+    return jax.lax.map(functools.partial(function, data), of_seeds)
 
 
+@program(compile="fast")
 def init_seeds(
-    structure: MethodStructure | Fixed,
-    spec: Spec,
     seeds: Array,
     hyper: Mapping[str, Array],
     mask: Array,
     arrays: Arrays[DeviceRows],
+    *,
+    structure: MethodStructure,
+    spec: Spec,
 ) -> TrainState:
     """Creates the stacked initial states ``(S, ...)``.
 
@@ -62,23 +57,24 @@ def init_seeds(
       arrays: the rows; only those for training are used.
     """
 
-    def init(
-        arrays: Arrays[DeviceRows], seed: Array, values: dict[str, Array], usable: Array
-    ) -> TrainState:
+    def init(arrays: Arrays[DeviceRows], row: tuple[Array, dict[str, Array], Array]) -> TrainState:
+        seed, values, usable = row
         data = as_batch(spec.task, arrays.train)
         state = loop.init_state(structure.bind(values), spec, seed, data, usable)
         return state.replace(hyper=values)
 
-    return _one_after_another(init, has_own_rows(arrays), arrays, seeds, dict(hyper), mask)
+    return _in_turn(init, has_own_rows(arrays), arrays, (seeds, dict(hyper), mask))
 
 
+@program(donate=(0,))
 def train_seeds(
-    structure: MethodStructure | Fixed,
-    axis: str,
-    batch_devices: int,
     states: TrainState,
     arrays: Arrays[MemoryRows],
     num_epochs: Array,
+    *,
+    structure: MethodStructure,
+    axis: str,
+    batch_devices: int,
 ) -> tuple[TrainState, dict[str, Array], Array]:
     """:func:`fsjax.engine.loop.train_epochs` for all seeds; the memory of the states is reused.
 
@@ -87,14 +83,10 @@ def train_seeds(
       ``(S,)`` int32, both replicated so that every process can read them.
     """
 
-    def train(
-        arrays: Arrays[MemoryRows], state: TrainState, epochs: Array
-    ) -> tuple[TrainState, dict[str, Array]]:
-        return loop.train_epochs(structure.bind(state.hyper), state, arrays, epochs)
-
+    train = functools.partial(loop.train_epochs, structure)
     own_rows = has_own_rows(arrays)
-    together = jax.vmap(train, in_axes=(0 if own_rows else None, 0, 0))
-    in_turn = functools.partial(_one_after_another, train, own_rows)
+    together = jax.vmap(train, in_axes=(0 if own_rows else None, 0))
+    in_turn = functools.partial(_in_turn, train, own_rows)
     train_all = together if axis == "vmap" else in_turn
     if axis == "shard":
         train_all = in_turn if jax.default_backend() == "cpu" else together
@@ -102,12 +94,12 @@ def train_seeds(
         train_all = jax.shard_map(
             train_all,
             mesh=mesh_of(batch_devices),
-            in_specs=(runs if own_rows else everywhere, runs, runs),
+            in_specs=(runs if own_rows else everywhere, runs),
             out_specs=runs,
             axis_names={RUNS},
             check_vma=False,
         )
-    states, history = train_all(arrays, states, num_epochs)
+    states, history = train_all(arrays, (states, num_epochs))
     if axis == "shard":
         return states, *replicated((history, states.epoch), batch_devices)
     return states, history, states.epoch
@@ -143,12 +135,14 @@ class Chosen(NamedTuple):
     outputs: AnyArray | Mapping[str, AnyArray] | None
 
 
+@program(compile="fast")
 def finish_seeds(
-    structure: MethodStructure | Fixed,
     states: TrainState,
     arrays: Arrays[DeviceRows],
     x_test: Array | SparseRows | None,
     threshold: Array | None,
+    *,
+    structure: MethodStructure,
 ) -> Chosen:
     """The selections of all seeds and their outputs for the test rows.
 
@@ -161,10 +155,9 @@ def finish_seeds(
 
     def finish(
         rows: tuple[Arrays[DeviceRows], Array | SparseRows | None],
-        state: TrainState,
-        limit: Array | None,
+        of_seed: tuple[TrainState, Array | None],
     ) -> Chosen:
-        arrays, x = rows
+        (arrays, x), (state, limit) = rows, of_seed
         method = structure.bind(state.hyper)
         data = as_batch(state.spec.task, arrays.train)
         # Epochs and steps have much smaller numbers, so this key is not used anywhere else.
@@ -185,12 +178,11 @@ def finish_seeds(
         outputs = None if x is None else outputs_of_rows(method, state, x)
         return Chosen(state, selection.scores, ranking, gates, closed, outputs)
 
-    return _one_after_another(finish, has_own_rows(arrays), (arrays, x_test), states, threshold)
+    return _in_turn(finish, has_own_rows(arrays), (arrays, x_test), (states, threshold))
 
 
-def predict_seed(
-    structure: MethodStructure | Fixed, states: TrainState, row: Array, x: Array
-) -> Array:
+@program()
+def predict_seed(states: TrainState, row: Array, x: Array, *, structure: MethodStructure) -> Array:
     """Outputs ``(N, C)`` of seed number ``row`` of stacked states for ``(N, D)`` scaled rows."""
     state = jax.tree.map(lambda leaf: leaf[row], states)
     return structure.bind(state.hyper).predictor(state, x)

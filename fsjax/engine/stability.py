@@ -161,9 +161,9 @@ def complementary_pairs(
       >>> for first, second in fsjax.evaluation.complementary_pairs(10, num_pairs=2, seed=0):
       ...     print(first, second)
     """
-    num_rows = check_whole("num_rows", num_rows, least=2)
+    num_rows = check_whole("num_rows", num_rows, min_value=2)
     num_pairs = check_whole("num_pairs", num_pairs)
-    rng = np.random.default_rng(check_whole("seed", seed, least=0))
+    rng = np.random.default_rng(check_whole("seed", seed, min_value=0))
     classes = np.zeros(num_rows, np.int64)
     if y is not None:
         if np.shape(y) != (num_rows,):

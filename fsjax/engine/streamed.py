@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, cast
@@ -20,11 +20,18 @@ import numpy as np
 from jax import Array
 
 from fsjax.engine import epoch_metrics, loop
-from fsjax.engine.programs import ONCE, program, run
-from fsjax.engine.rows import Arrays, DeviceRows, Rows, as_batch, batch_indices, whole_table
-from fsjax.engine.seeds import take_rows
+from fsjax.engine.programs import program
+from fsjax.engine.rows import (
+    Arrays,
+    DeviceRows,
+    Rows,
+    as_batch,
+    batch_indices,
+    take_rows,
+    whole_table,
+)
 from fsjax.method import Batch, Method, PyTree, Spec, TrainState
-from fsjax.registry import Fixed, MethodStructure
+from fsjax.registry import MethodStructure
 from fsjax.tables.streamed_rows import StreamedRows
 
 #: The largest number of table entries in one transfer to the device, unless a batch has more.
@@ -57,7 +64,7 @@ class StreamedEpochs:
 
     def __init__(
         self,
-        structure: MethodStructure | Fixed,
+        structure: MethodStructure,
         spec: Spec,
         arrays: Arrays[StreamedPart],
         states: TrainState,
@@ -100,16 +107,16 @@ class StreamedEpochs:
         while done < self.spec.steps_per_epoch:
             chunk = self._next(coming, state)
             args = (key_steps, np.int32(done), chunk)
-            state, of_chunk = self._run(_train_chunk, state, *args, donate=(0,))
+            state, of_chunk = self._run(_train_chunk, state, *args, replaces=True)
             recorded.append(of_chunk)
             done += len(chunk.weight) // self.spec.batch_size
         of_steps = jax.tree.map(lambda *parts: jnp.concatenate(parts), *recorded)
-        state, metrics = self._run(loop.end_steps, state, of_steps, donate=(0,))
+        state, metrics = self._run(loop.end_steps, state, of_steps, replaces=True)
         for name in self.evaluated:
             of_split = self._evaluate(state, getattr(self.arrays, name), coming)
             metrics |= {f"{name}/{metric}": value for metric, value in of_split.items()}
         rest = (metrics, masks_before, key_after)
-        return self._run(loop.end_epoch, state, self._everything, *rest, donate=(0,))
+        return self._run(loop.end_epoch, state, self._everything, *rest, replaces=True)
 
     def _evaluate(
         self, state: TrainState, rows: StreamedPart, coming: Iterator[ReadRows]
@@ -126,11 +133,12 @@ class StreamedEpochs:
         return self._run(epoch_metrics.evaluate_outputs, state, outputs, rows)
 
     def _run(
-        self, part: Callable[..., Any], state: TrainState, *args: Any, donate: Sequence[int] = ()
+        self, part: Callable[..., Any], state: TrainState, *args: Any, replaces: bool = False
     ) -> Any:
-        """Runs ``part(method, state, *args)`` as a program."""
-        started, static = time.perf_counter(), (part, self.structure)
-        compiled = program(_bound, static, (state, *args), donate=donate, work=self.work)
+        """Runs ``part(method, state, *args)`` as a program, which may replace the state."""
+        started, kind = time.perf_counter(), _replacing if replaces else _keeping
+        static = {"part": part, "structure": self.structure}
+        compiled = kind.compiled(state, *args, work=self.work, **static)
         self.compiled += time.perf_counter() - started
         return compiled(state, *args)
 
@@ -158,8 +166,8 @@ class StreamedEpochs:
             indices, real = np.arange(spec.num_rows)[None], np.ones((1, spec.num_rows), np.float32)
         else:
             num_real = np.int32((rows.weight > 0).sum())
-            arguments = (key, np.int32(epoch), num_real)
-            indices, real = map(np.asarray, run(_order, (spec,), arguments, work=ONCE))
+            order = _order(key, np.int32(epoch), num_real, spec=spec)
+            indices, real = map(np.asarray, order)
         most = max(ENTRIES // (spec.batch_size * spec.num_columns), 1)
         calls = -(-spec.steps_per_epoch // most)
         size = -(-spec.steps_per_epoch // calls)
@@ -170,7 +178,7 @@ class StreamedEpochs:
 
 
 def predict_streamed(
-    structure: MethodStructure | Fixed, states: TrainState, x: StreamedRows
+    structure: MethodStructure, states: TrainState, x: StreamedRows
 ) -> np.ndarray | dict[str, np.ndarray]:
     """Outputs ``(S, N, C)`` for rows that are streamed.
 
@@ -181,7 +189,7 @@ def predict_streamed(
     by_seed = [take_rows(states, row) for row in range(len(states.epoch))]
     for block in blocks:
         rows = x.read(block)
-        of_block = [run(_bound, (part, structure), (state, rows), work=ONCE) for state in by_seed]
+        of_block = [_keeping(state, rows, part=part, structure=structure) for state in by_seed]
         outputs.append(jax.tree.map(lambda *of_seeds: np.stack(of_seeds), *of_block))
     return jax.tree.map(lambda *of_blocks: np.concatenate(of_blocks, axis=1), *outputs)
 
@@ -197,22 +205,30 @@ def _read(rows: StreamedPart, places: np.ndarray) -> ReadRows:
     return jax.device_put(Rows(rows.x.read(places), rows.y[places], rows.weight[places]))
 
 
-def _bound(
-    part: Callable[..., Any], structure: MethodStructure | Fixed, state: TrainState, *args: Any
+def _with_method(
+    state: TrainState,
+    *args: Any,
+    part: Callable[..., Any],
+    structure: MethodStructure,
 ) -> Any:
     """Runs a part of an epoch with the method of a seed."""
     return part(structure.bind(state.hyper), state, *args)
 
 
+#: Programs of parts that keep the state that they are given, and of parts that replace it.
+_keeping = program(compile="fast")(_with_method)
+_replacing = program(donate=(0,))(_with_method)
+
+
 def _recorded(
-    structure: MethodStructure | Fixed, arrays: Arrays[StreamedPart], states: TrainState
+    structure: MethodStructure, arrays: Arrays[StreamedPart], states: TrainState
 ) -> dict[str, Any]:
     """The shapes of the values that an epoch records, without reading any rows."""
 
     def like(rows: StreamedPart) -> Rows[jax.ShapeDtypeStruct, np.ndarray]:
         return Rows(jax.ShapeDtypeStruct(rows.x.shape, jnp.float32), rows.y, rows.weight)
 
-    epoch = functools.partial(_bound, loop.train_epoch, structure)
+    epoch = functools.partial(_with_method, part=loop.train_epoch, structure=structure)
     return jax.eval_shape(epoch, take_rows(states, 0), Arrays(*map(like, arrays)))[1]
 
 
@@ -223,7 +239,8 @@ def _begin_epoch(method: Method, state: TrainState) -> tuple[tuple[Array, Array]
     return (key_steps, key_after), state.masks
 
 
-def _order(spec: Spec, key: Array, epoch: Array, num_real: Array) -> tuple[Array, Array]:
+@program(compile="fast")
+def _order(key: Array, epoch: Array, num_real: Array, *, spec: Spec) -> tuple[Array, Array]:
     """``batch_indices`` of an epoch."""
     return batch_indices(spec, loop.epoch_keys(key, epoch)[0], num_real)
 
@@ -242,4 +259,5 @@ def _train_chunk(
         return together.take(number * spec.batch_size + jnp.arange(spec.batch_size))
 
     numbers = jnp.arange(count)
-    return loop.train_steps(method, state, key, first + numbers, batch_of, numbers)
+    step = loop.numbered_step(method, key, batch_of)
+    return jax.lax.scan(step, state, (first + numbers, numbers))

@@ -74,12 +74,12 @@ def fit_subsamples(
                 f"fit_subsamples sets {name} itself; leave it out, and give num_pairs and seed"
             )
     num_pairs = check_whole("num_pairs", num_pairs)
-    seed = check_whole("seed", seed, least=0)
+    seed = check_whole("seed", seed, min_value=0)
     task = task_of(method, options.get("task"))
     dataset = to_dataset(data, task)
     if valid_fraction is None:
         valid_fraction = VALID_FRACTION if _validates(method, options.get("best_by")) else 0.0
-    classes = None if dataset.y is None else TABLE[task].strata(dataset.y)
+    classes = None if dataset.y is None else TABLE[task].target.strata(dataset.y)
     splits = _splits(dataset.num_samples, num_pairs, seed, valid_fraction, classes)
     first = len(splits) * seed
     result = fit(

@@ -16,13 +16,13 @@ import pandas as pd
 from fsjax.engine.check_run import Data
 from fsjax.engine.fit import plan
 from fsjax.engine.phases import check_phases
-from fsjax.engine.planned import Plan
+from fsjax.engine.plan import Plan
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.result import FitResult
-from fsjax.engine.seeds import take_rows
+from fsjax.engine.rows import take_rows
 from fsjax.errors import ConfigError, nearest
 from fsjax.method import Method
-from fsjax.registry import METHODS, Registration, is_as_built, structure_of
+from fsjax.registry import METHODS, Registration, registration_of, structure_of
 
 #: Options of ``plan`` that a grid cannot vary, because they apply to the whole sweep.
 FIXED = (
@@ -132,7 +132,7 @@ class Group(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class PlannedSweep:
+class SweepPlan:
     """A sweep whose settings are all checked; see :func:`sweep`.
 
     Attributes:
@@ -162,7 +162,7 @@ class PlannedSweep:
 
 def plan_sweep(
     method: Method, data: Data, grid: Mapping[str, Sequence[Any]], **options: Any
-) -> PlannedSweep:
+) -> SweepPlan:
     """Checks a sweep; arguments and errors are those of :func:`sweep`."""
     settings = combinations(grid)
     arguments, of_plan = _registration(method).parameters, inspect.signature(plan).parameters
@@ -184,7 +184,7 @@ def plan_sweep(
     for number, group in enumerate(others, start=1):
         _plan_group(number, group, data, options)
     planned = _plan_group(0, first, data, options)
-    return PlannedSweep(tuple(settings), (first, *others), data, options, planned)
+    return SweepPlan(tuple(settings), (first, *others), data, options, planned)
 
 
 def _plan_group(number: int, group: Group, data: Data, options: Mapping[str, Any]) -> Plan:
@@ -276,12 +276,13 @@ def _rows_of(planned: Plan, rows: np.ndarray) -> Prepared:
 
 
 def _registration(method: Method) -> Registration:
-    if method.name not in METHODS or not is_as_built(method):
+    registration = registration_of(method)
+    if registration is None:
         raise ConfigError(
             f"{method.name or 'this method'} was not made by a registered builder, so its "
             "settings cannot vary; decorate the function that makes it with @fsjax.register(...)"
         )
-    return METHODS[method.name].registration
+    return registration
 
 
 def _validation(result: FitResult) -> np.ndarray:

@@ -14,9 +14,9 @@ from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from fsjax.engine.choose import MAJORITY
 from fsjax.engine.compilation import cache_by_default
 from fsjax.engine.fit import fit
-from fsjax.engine.planned import MAJORITY
 from fsjax.engine.result import FitResult
 from fsjax.engine.stability import consensus, selection_mask
 from fsjax.errors import ConfigError, check_choice, check_flag, check_whole, nearest
@@ -40,7 +40,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _has_head(estimator: Selector) -> bool:
     entry = estimator._entry
-    task = f" with task={estimator.task!r}" if entry.score is None else ""
+    task = f" with task={estimator.task!r}" if entry.outputs.score is None else ""
     if task or not estimator._predicts():
         raise AttributeError(
             f"{type(estimator).__name__}{task} selects columns and predicts nothing; use "
@@ -50,7 +50,7 @@ def _has_head(estimator: Selector) -> bool:
 
 
 def _has_probabilities(estimator: Selector) -> bool:
-    return _has_head(estimator) and estimator._entry.probabilities is not None
+    return _has_head(estimator) and estimator._entry.outputs.probabilities is not None
 
 
 def _available(check: Callable[[Selector], bool]) -> Callable[[F], F]:
@@ -148,7 +148,11 @@ class Selector(SelectorMixin, Reader):
         cache_by_default()
         rows, targets, weight = self._rows(X, y, sample_weight)
         batch_size = self.batch_size
-        if entry.coupled and batch_size is not None and batch_size == self.registration.batch_size:
+        if (
+            entry.objective.coupled
+            and batch_size is not None
+            and batch_size == self.registration.batch_size
+        ):
             batch_size = COUPLED_BATCH
         # Drawn if random_state is not a number; the other seeds are the next numbers.
         count, first = check_whole("n_seeds", self.n_seeds), inputs.first_seed(self.random_state)
@@ -292,11 +296,11 @@ class Selector(SelectorMixin, Reader):
           ratios, larger for earlier events.
         """
         entry = self._entry
-        predicted = entry.estimate(self._outputs(X))
-        if entry.classes:
+        predicted = entry.outputs.estimate(self._outputs(X))
+        if entry.target.classes:
             return self.classes_[predicted]
-        one_output = entry.one_output
-        if entry.scale is not None:
+        one_output = entry.outputs.one_output
+        if entry.target.scale is not None:
             mean, deviation = self._target
             predicted, one_output = predicted * deviation + mean, np.ndim(mean) == 0
         return predicted[:, 0] if one_output else predicted
@@ -306,12 +310,12 @@ class Selector(SelectorMixin, Reader):
         """Mean probabilities over the seeds: ``(N, classes)`` in the order of ``classes_``, or
         ``(N, L)`` of the labels.
         """
-        return _present(self._entry.probabilities)(self._outputs(X)).mean(axis=0)
+        return _present(self._entry.outputs.probabilities)(self._outputs(X)).mean(axis=0)
 
     @_available(_has_probabilities)
     def predict_log_proba(self, X: ArrayLike) -> np.ndarray:
         """Natural logarithms of :meth:`predict_proba`, of the same shape and always finite."""
-        return _present(self._entry.log_probabilities)(self._outputs(X))
+        return _present(self._entry.outputs.log_probabilities)(self._outputs(X))
 
     @_available(_has_probabilities)
     def decision_function(self, X: ArrayLike) -> np.ndarray:
@@ -322,7 +326,7 @@ class Selector(SelectorMixin, Reader):
           ``(N, classes)`` logarithms of the probabilities for more, the largest for the predicted
           class; for ``'multilabel'`` ``(N, L)`` log-odds of the labels.
         """
-        return _present(self._entry.decision)(self._outputs(X))
+        return _present(self._entry.outputs.decision)(self._outputs(X))
 
     @_available(_has_head)
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -334,23 +338,25 @@ class Selector(SelectorMixin, Reader):
         """
         entry = self._entry
         check_row_order(X, y=y, sample_weight=sample_weight)
-        targets = y if entry.classes else entry.read(y)[0]
-        return float(_present(entry.score)(targets, self.predict(X), sample_weight=sample_weight))
+        targets = y if entry.target.classes else entry.target.read(y)[0]
+        return float(
+            _present(entry.outputs.score)(targets, self.predict(X), sample_weight=sample_weight)
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         entry = self._entry
         tags.input_tags.sparse = about_of(self.registration).sparse
-        tags.target_tags.required = entry.supervised
+        tags.target_tags.required = entry.target.supervised
         if not self._predicts():
             return tags
-        tags.estimator_type = entry.estimator_type
-        if entry.estimator_type == "classifier":
-            tags.classifier_tags = ClassifierTags(multi_label=not entry.classes)
-        elif entry.estimator_type == "regressor":
+        tags.estimator_type = entry.outputs.estimator_type
+        if entry.outputs.estimator_type == "classifier":
+            tags.classifier_tags = ClassifierTags(multi_label=not entry.target.classes)
+        elif entry.outputs.estimator_type == "regressor":
             tags.regressor_tags = RegressorTags()
-        tags.target_tags.multi_output = entry.multi_output and entry.supervised
-        tags.target_tags.positive_only = entry.positive_only
+        tags.target_tags.multi_output = entry.target.multi_output and entry.target.supervised
+        tags.target_tags.positive_only = entry.target.positive_only
         return tags
 
     def _number_to_select(self, choices: int) -> int | None:

@@ -87,9 +87,9 @@ class Reader(BaseEstimator):
             rows, weight = rows[kept], weight[kept]
             if targets is not None:
                 targets = self._counted(targets[kept])
-        if entry.scale is not None and targets is not None:
+        if entry.target.scale is not None and targets is not None:
             if inputs.scaling_of(self.standardize) != "none":
-                self._target = entry.scale(targets)
+                self._target = entry.target.scale(targets)
             else:
                 self._target = 0.0 * targets[0], 0.0 * targets[0] + 1.0
             targets = self._scaled(targets)
@@ -98,9 +98,9 @@ class Reader(BaseEstimator):
     def _counted(self, targets: np.ndarray) -> np.ndarray:
         """The targets of the rows with a weight above 0, checked again."""
         where = "in the rows with a weight above 0"
-        if self._entry.classes:
+        if self._entry.target.classes:
             return self._numbered(self.classes_[targets], f" {where}")
-        return self._entry.check(targets, None, f"y {where}")[0]
+        return self._entry.target.check(targets, None, f"y {where}")[0]
 
     def _validate(self, X: ArrayLike, y: ArrayLike | None) -> tuple[InputRows, np.ndarray | None]:
         """X as rows, y as an array; for classes, y as their numbers."""
@@ -111,21 +111,23 @@ class Reader(BaseEstimator):
         check_masked(target, "y")
         checks: dict[str, Any] = {"ensure_all_finite": False, "ensure_min_samples": 2}
         entry = self._entry
-        if not entry.supervised:
+        if not entry.target.supervised:
             rows = self._table(table, **checks)
             inputs.check_finite(rows, self)
             return rows, None
-        if target is not None and not entry.classes:
-            target, _ = entry.read(target)
-        rows, target = self._table(table, y=target, multi_output=entry.multi_output, **checks)
+        if target is not None and not entry.target.classes:
+            target, _ = entry.target.read(target)
+        rows, target = self._table(
+            table, y=target, multi_output=entry.target.multi_output, **checks
+        )
         inputs.check_finite(rows, self)
-        if entry.classes:
+        if entry.target.classes:
             classes = self._class_numbers(target)
             # With more classes than half of the rows, scikit-learn warns.
             if len(self.classes_) <= len(classes) / 2:
                 warn_of_numbers(self.classes_[classes])
             return rows, classes
-        numbers = entry.check(target, None, "y")[0].astype(np.float64)
+        numbers = entry.target.check(target, None, "y")[0].astype(np.float64)
         if not np.isfinite(numbers).all():
             raise DataError("y has NaN or infinite values; leave these rows out")
         return rows, numbers
@@ -183,7 +185,7 @@ class Reader(BaseEstimator):
                 raise DataError(f"sample_weight: {error}; give a number for each row") from None
         if self.class_weight is None:
             return weight
-        if y is None or not self._entry.classes:
+        if y is None or not self._entry.target.classes:
             raise ConfigError(f"class_weight={self.class_weight!r} needs task='classification'")
         by_class = inputs.class_weights(self.class_weight, self.classes_, y)
         return by_class if weight is None else weight * by_class
@@ -194,7 +196,7 @@ class Reader(BaseEstimator):
         """The table, training and validation rows, and the weights of all rows."""
         rows = X.shape[0]
         if self.validation_data is None:
-            strata = None if y is None else self._entry.strata(y)
+            strata = None if y is None else self._entry.target.strata(y)
             train, valid = validation_split(rows, self.validation_fraction, seed, strata)
         else:
             X, y, weight = self._with_validation_data(X, y, weight)
@@ -224,23 +226,23 @@ class Reader(BaseEstimator):
         if y is not None:
             y_valid = (
                 np.asarray(validation_data[1])
-                if entry.classes
-                else entry.read(validation_data[1])[0]
+                if entry.target.classes
+                else entry.target.read(validation_data[1])[0]
             )
             if y_valid.shape[:1] != X_valid.shape[:1]:
                 raise DataError(
                     f"validation_data has {X_valid.shape[0]} rows in X and a y of shape "
                     f"{y_valid.shape}; give one target for each row"
                 )
-            if entry.classes:
+            if entry.target.classes:
                 unknown = np.setdiff1d(y_valid, self.classes_)
                 if len(unknown):
                     raise DataError(f"validation_data has classes that y lacks: {unknown[:5]}")
                 y_valid = np.searchsorted(self.classes_, y_valid).astype(np.int32)
             else:
-                y_valid, _ = entry.check(y_valid, None, "validation_data")
+                y_valid, _ = entry.target.check(y_valid, None, "validation_data")
                 y_valid = y_valid.astype(np.float64).reshape(-1, *y.shape[1:])
-                if entry.scale is not None:
+                if entry.target.scale is not None:
                     y_valid = self._scaled(y_valid)
             y = np.concatenate([y, y_valid.astype(y.dtype)])
         if weight is not None:

@@ -19,7 +19,7 @@ from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, embedded_metr
 from fsjax.evaluation.retrain import retrain_metrics
 from fsjax.evaluation.sampling import SAMPLE_ROWS, sampled_rows
 from fsjax.evaluation.svm import svm_accuracy
-from fsjax.sparsity.cost import count_connections, training_flops
+from fsjax.sparsity.summary import count_connections, training_flops
 from fsjax.tasks.concordance import concordance_index
 from fsjax.tasks.output_metrics import d2_poisson
 

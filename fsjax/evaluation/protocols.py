@@ -187,7 +187,7 @@ def check_protocols(
                 f"{num_columns}"
             )
     check(NonNegative, noise_std=noise_std)
-    check_whole("evaluation.sample_rows", sample_rows, least=3)
+    check_whole("evaluation.sample_rows", sample_rows, min_value=3)
     if "svm" in protocols and num_classes == 0:
         raise DataError(f"the data set has no classes; {NEEDS_CLASSES}")
     if "reconstruct" in protocols and on_disk:
@@ -198,7 +198,7 @@ def check_protocols(
     if "retrain" in protocols or "reconstruct" in protocols:
         neural_network_of(retrain)
     if "retrain" in protocols:
-        if num_classes == 0 and TABLE[judged_as(task)].classes:
+        if num_classes == 0 and TABLE[judged_as(task)].target.classes:
             raise DataError(
                 "the data set has no classes, which the retrain protocol needs; leave 'retrain' "
                 "out of evaluation.protocols"
@@ -208,7 +208,7 @@ def check_protocols(
 def judged_as(task: str | Task) -> str:
     """The task of a fresh network on columns that were selected for a task."""
     name = name_of(task)
-    return name if TABLE[name].supervised else "classification"
+    return name if TABLE[name].target.supervised else "classification"
 
 
 def _svm(
@@ -259,4 +259,4 @@ def embedded_metrics(task: str, outputs: np.ndarray, y: np.ndarray) -> dict[str,
       >>> outputs = np.array([[2.0, 0.0], [0.0, 1.0], [0.5, 0.0]])
       >>> print(fsjax.evaluation.embedded_metrics("classification", outputs, np.array([0, 1, 1])))
     """
-    return TABLE[task].test_metrics(outputs, y)
+    return TABLE[task].outputs.test_metrics(outputs, y)

@@ -94,7 +94,7 @@ def retrain_metrics(
       >>> print(fsjax.evaluation.sampled_rows(data, split, fsjax.evaluation.SAMPLE_ROWS))
     """
     method, training = neural_network_of(options)
-    if TABLE[name_of(task)].coupled and "batch_size" not in options:
+    if TABLE[name_of(task)].objective.coupled and "batch_size" not in options:
         training["batch_size"] = "auto"
     if training["best_by"] == "last":
         none = np.zeros(0, np.int32)
@@ -103,7 +103,7 @@ def retrain_metrics(
     training["zero_others"] = options.get("network", "mlp") != "mlp"
     training["progress"] = progress
     seeds = [int(seed) for seed in seeds]
-    if not TABLE[name_of(task)].supervised:
+    if not TABLE[name_of(task)].target.supervised:
         return _reconstruction_metrics(method, dataset, splits, columns, seeds, training)
     planned = plan(
         method, dataset, seeds=seeds, task=task, split=splits, columns=columns, **training

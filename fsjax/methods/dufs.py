@@ -28,10 +28,10 @@ from fsjax.registry import register
 from fsjax.tables.groups import expand
 
 #: Added to the share of open gates, by which the parameter-free loss divides.
-SMALLEST_SHARE = 1e-6
+MIN_SHARE = 1e-6
 
 #: Kernel widths below this are replaced by 1.
-SMALLEST_WIDTH = 1e-8
+MIN_WIDTH = 1e-8
 
 
 @register(
@@ -94,7 +94,7 @@ def dufs(
         smooth = smoothness(rows, batch.weight, num_neighbors, width, walk_steps)
         probability = jnp.mean(norm.cdf((params + 0.5) / sigma))
         if loss == "ratio":
-            return -smooth / (probability + SMALLEST_SHARE), {}
+            return -smooth / (probability + MIN_SHARE), {}
         return -smooth + strength * probability, {}
 
     def gates(state: TrainState) -> Array:
@@ -148,4 +148,4 @@ def median_distance(distances: Array, weight: Array, neighbors: int) -> Array:
     ordered = jnp.sort(jnp.where(counts, to_neighbor, jnp.inf))
     count = jnp.sum(counts)
     unit = 0.5 * (ordered[(count - 1) // 2] + ordered[count // 2])
-    return jnp.where(unit < SMALLEST_WIDTH, 1.0, unit)
+    return jnp.where(unit < MIN_WIDTH, 1.0, unit)

@@ -31,7 +31,8 @@ from fsjax.method import (
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, first_kernel, with_kernel
 from fsjax.registry import register
 from fsjax.sparsity import largest, random_subset
-from fsjax.sparsity.topology import Changed, cond_with_key, keep_moments
+from fsjax.sparsity.topology import Changed, cond_with_key
+from fsjax.sparsity.updates import keep_moments
 from fsjax.tasks import SUPERVISED
 
 #: Score of columns that have not been tried; scores of all others are at least minus sqrt(D).
@@ -97,15 +98,6 @@ def entryprune(
         }
         return create_state(spec, weights, extra=extra)
 
-    def restrict(inside: Array, weights: PyTree, x: Array, number: int) -> tuple[PyTree, Array]:
-        """Network and rows without the columns that are not ``inside`` ``(D,)``.
-
-        ``number`` is at least the number of columns inside; places left over have weights of 0.
-        """
-        columns = jnp.argsort(~inside, stable=True)[:number]
-        kernel = jnp.where(inside[columns, None], first_kernel(weights)[columns], 0.0)
-        return with_kernel(weights, kernel), x[:, columns]
-
     def loss(
         params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict[str, Any]]:
@@ -121,34 +113,13 @@ def entryprune(
         change = state.extra["change"] + rows * first_kernel(grads)
         state = state.replace(extra={**state.extra, "stats": aux["stats"], "change": change})
         due = state.step % every == 0
-        return cond_with_key(due, lambda key: exchange(state, key), lambda _: state, key)
-
-    def exchange(state: TrainState, key: Array) -> TrainState:
-        extra = state.extra
-        inside = extra["kept"] | extra["entered"]
-        highest = jnp.maximum(extra["best"], relative_change(extra["change"], inside))
-        best = jnp.where(extra["entered"], highest, extra["best"])
-        kept = largest(best, num_features, state.feature_mask)
         number = num_inputs(state.spec) - num_features
-        entered = random_subset(key, number, ~kept & state.feature_mask)
-        extra = {
-            **extra,
-            "best": best,
-            "kept": kept,
-            "entered": entered,
-            "change": jnp.zeros_like(extra["change"]),
-        }
-        return clear(state.replace(extra=extra), kept)
-
-    def clear(state: TrainState, kept: Array) -> TrainState:
-        """Sets weights and moments of the columns that are not kept to 0."""
-        kernel = jnp.where(kept[:, None], first_kernel(state.params), 0.0)
-        params = with_kernel(state.params, kernel)
-        everything = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), params)
-        rows = jnp.broadcast_to(kept[:, None], kernel.shape)
-        changed = Changed(params, (), with_kernel(everything, rows))
-        moments = keep_moments(body.tx(state.spec), state.opt_state, changed)
-        return state.replace(params=params, opt_state=moments)
+        return cond_with_key(
+            due,
+            lambda key: clear(body, exchange(state, key, num_features, number)),
+            lambda _: state,
+            key,
+        )
 
     def predict(state: TrainState, x: Array) -> Array:
         weights, x = restrict(state.extra["kept"], state.params, x, num_features)
@@ -158,28 +129,6 @@ def entryprune(
         best = state.extra["best"]
         return Selection(best, distinct_top_k(best, num_features, None, state.feature_mask))
 
-    def monitor(state: TrainState) -> dict[str, Array]:
-        return {"num_tried": jnp.sum((state.extra["best"] > NEVER).astype(jnp.float32))}
-
-    def phases(spec: Spec) -> tuple[Phase, ...]:
-        shorter = f"an every below {every}"
-        first = Phase(
-            name=f"the first exchange of columns (every={every} steps)",
-            epochs=math.ceil(every / spec.steps_per_epoch),
-            without="no column has been judged and they are drawn at random",
-            instead=shorter,
-        )
-        new = num_inputs(spec) - num_features
-        exchanges = math.ceil((spec.num_columns - num_features) / max(new, 1))
-        tried = Phase(
-            name=f"all columns can have been tried ({exchanges} exchanges, every={every} steps)",
-            epochs=math.ceil(max(exchanges, 1) * every / spec.steps_per_epoch),
-            without="some columns have never been in the network",
-            instead=f"{shorter}, or a larger share of candidates",
-            kept=False,
-        )
-        return first, tried
-
     return Method(
         About(tasks=SUPERVISED, num_features=num_features, sparse=True),
         init=init,
@@ -188,9 +137,75 @@ def entryprune(
         predict=predict,
         select=select,
         after_step=after_step,
-        monitor=monitor,
-        phases=phases,
+        monitor=lambda state: {"num_tried": num_tried(state.extra["best"])},
+        phases=lambda spec: first_and_last_exchange(spec, num_features, num_inputs(spec), every),
     )
+
+
+def restrict(inside: Array, weights: PyTree, x: Array, number: int) -> tuple[PyTree, Array]:
+    """Network and rows without the columns that are not ``inside`` ``(D,)``.
+
+    ``number`` is at least the number of columns inside; places left over have weights of 0.
+    """
+    columns = jnp.argsort(~inside, stable=True)[:number]
+    kernel = jnp.where(inside[columns, None], first_kernel(weights)[columns], 0.0)
+    return with_kernel(weights, kernel), x[:, columns]
+
+
+def exchange(state: TrainState, key: Array, num_features: int, number: int) -> TrainState:
+    """Keeps the K columns with the highest scores, and draws ``number`` new candidates."""
+    extra = state.extra
+    inside = extra["kept"] | extra["entered"]
+    highest = jnp.maximum(extra["best"], relative_change(extra["change"], inside))
+    best = jnp.where(extra["entered"], highest, extra["best"])
+    kept = largest(best, num_features, state.feature_mask)
+    changed = {
+        "best": best,
+        "kept": kept,
+        "entered": random_subset(key, number, ~kept & state.feature_mask),
+        "change": jnp.zeros_like(extra["change"]),
+    }
+    return state.replace(extra={**extra, **changed})
+
+
+def clear(body: NetworkOptions, state: TrainState) -> TrainState:
+    """Sets weights and moments of the columns that are not kept to 0."""
+    kept = state.extra["kept"]
+    kernel = jnp.where(kept[:, None], first_kernel(state.params), 0.0)
+    params = with_kernel(state.params, kernel)
+    everything = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), params)
+    rows = jnp.broadcast_to(kept[:, None], kernel.shape)
+    changed = Changed(params, (), with_kernel(everything, rows))
+    moments = keep_moments(body.tx(state.spec), state.opt_state, changed)
+    return state.replace(params=params, opt_state=moments)
+
+
+def num_tried(best: Array) -> Array:
+    """The number of columns that have been in the network, from scores ``(D,)``, as a float."""
+    return jnp.sum((best > NEVER).astype(jnp.float32))
+
+
+def first_and_last_exchange(
+    spec: Spec, num_features: int, num_inputs: int, every: int
+) -> tuple[Phase, Phase]:
+    """What a run of enough epochs reaches: the first exchange, and a trial of every column."""
+    shorter = f"an every below {every}"
+    first = Phase(
+        name=f"the first exchange of columns (every={every} steps)",
+        epochs=math.ceil(every / spec.steps_per_epoch),
+        without="no column has been judged and they are drawn at random",
+        instead=shorter,
+    )
+    new = num_inputs - num_features
+    exchanges = math.ceil((spec.num_columns - num_features) / max(new, 1))
+    tried = Phase(
+        name=f"all columns can have been tried ({exchanges} exchanges, every={every} steps)",
+        epochs=math.ceil(max(exchanges, 1) * every / spec.steps_per_epoch),
+        without="some columns have never been in the network",
+        instead=f"{shorter}, or a larger share of candidates",
+        kept=False,
+    )
+    return first, tried
 
 
 def relative_change(change: Array, inside: Array) -> Array:

@@ -111,11 +111,7 @@ def lassonet(
         return outputs_of(SkipNetwork(state.spec.num_outputs, hidden), {"params": params}, x)
 
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
-        if spec.best_by not in ("loss", "last"):
-            raise ConfigError(
-                f"best_by={spec.best_by!r}, but lassonet stops by the validation loss; choose "
-                "'loss' or 'last'"
-            )
+        _check_best_by(spec.best_by)
         inputs = jnp.zeros((1, spec.num_columns))
         params = SkipNetwork(spec.num_outputs, hidden).init(key, inputs)["params"]
         return create_state(spec, params, log=paths.first_path(spec))
@@ -128,15 +124,7 @@ def lassonet(
 
     def after_step(state: TrainState, *_: Any) -> TrainState:
         rate = jnp.where(state.log.started, path_learning_rate, learning_rate)
-        groups, kernel = state.spec.groups, state.params["kernel"]
-        skip = paths.columns_to_groups(state.params["skip"], groups)
-        # Without skip weights, the proximal step also clears a column's first-layer weights.
-        skip = jnp.where(state.feature_mask[:, None], skip, 0.0)
-        strength = state.log.penalty * rate
-        skip, new = hier_prox(skip, paths.columns_to_groups(kernel, groups), strength, hierarchy)
-        skip = paths.groups_to_columns(skip, groups, state.spec.num_outputs)
-        kernel = paths.groups_to_columns(new, groups, kernel.shape[1])
-        return state.replace(params={**state.params, "skip": skip, "kernel": kernel})
+        return proximal_step(state, state.log.penalty * rate, hierarchy)
 
     def judge(state: TrainState) -> tuple[paths.Path, Array]:
         patience = jnp.where(state.log.started, path_patience, dense_patience)
@@ -163,57 +151,77 @@ def lassonet(
         opt_state = to_sgd(state.opt_state, entering)
         return state.replace(log=path, opt_state=opt_state, done=finished)
 
-    def select(state: TrainState) -> Selection:
-        norms = paths.skip_norms(state.params, state.spec.groups)
-        largest = jnp.max(norms)
-        share = norms / jnp.where(largest > 0, largest, 1.0)
-        inside = (state.epoch + 1) * (1.0 + share)
-        return Selection(jnp.where(jnp.isinf(state.log.vanished), inside, state.log.last_seen))
-
-    def monitor(state: TrainState) -> dict[str, Array]:
-        path, count = state.log, paths.count_selected(state)
-        done = path.started & (count <= until)
-        numbers = {"lambda": path.penalty, "num_selected": count, "path_finished": done}
-        return {name: value.astype(jnp.float32) for name, value in numbers.items()}
-
-    def phases(spec: Spec) -> tuple[Phase, ...]:
-        del spec
-        begins = Phase(
-            name=f"the path begins (after at most dense_epochs={dense_epochs})",
-            epochs=dense_epochs + 1,
-            without="no column has left the network: they are ranked by weights of a dense network",
-            instead="a smaller dense_epochs or dense_patience",
-            soonest=min(dense_epochs, dense_patience + 1) + 1,
-            recorded="lambda",
-        )
-        ends = Phase(
-            name=f"the path ends (with until={until} columns)",
-            epochs=begins.epochs,
-            without="columns that are still in the network are ranked by their weights",
-            instead="a larger path_multiplier or a smaller path_patience",
-            soonest=begins.soonest,
-            recorded="path_finished",
-        )
-        return begins, ends
-
     return Method(
-        About(
-            tasks=tasks.TASKS,
-            num_features=num_features,
-            takes_groups=True,
-            validates=True,
-        ),
+        About(tasks=tasks.TASKS, num_features=num_features, takes_groups=True, validates=True),
         init=init,
         loss=loss,
         optimizer=adam_then_sgd(learning_rate, path_learning_rate, momentum),
         predict=lambda state, x: apply(state.params, state, x),
-        select=select,
+        select=order_of_exit,
         after_step=after_step,
         after_epoch=after_epoch,
         keep=keep_first if until < num_features else "last",
-        monitor=monitor,
-        phases=phases,
+        monitor=lambda state: path_metrics(state, until),
+        phases=lambda spec: dense_phase_and_path(dense_epochs, dense_patience, until),
     )
+
+
+def _check_best_by(best_by: str) -> None:
+    if best_by not in ("loss", "last"):
+        raise ConfigError(
+            f"best_by={best_by!r}, but lassonet stops by the validation loss; choose 'loss' or "
+            "'last'"
+        )
+
+
+def proximal_step(state: TrainState, strength: Array, hierarchy: float | Array) -> TrainState:
+    """Shrinks skip weights by ``strength``, and first-layer weights to at most M times those."""
+    groups, kernel = state.spec.groups, state.params["kernel"]
+    skip = paths.columns_to_groups(state.params["skip"], groups)
+    # Without skip weights, the proximal step also clears a column's first-layer weights.
+    skip = jnp.where(state.feature_mask[:, None], skip, 0.0)
+    skip, new = hier_prox(skip, paths.columns_to_groups(kernel, groups), strength, hierarchy)
+    skip = paths.groups_to_columns(skip, groups, state.spec.num_outputs)
+    kernel = paths.groups_to_columns(new, groups, kernel.shape[1])
+    return state.replace(params={**state.params, "skip": skip, "kernel": kernel})
+
+
+def order_of_exit(state: TrainState) -> Selection:
+    """Scores features by when they left the network, and higher by skip weights those still in."""
+    norms = paths.skip_norms(state.params, state.spec.groups)
+    largest = jnp.max(norms)
+    share = norms / jnp.where(largest > 0, largest, 1.0)
+    inside = (state.epoch + 1) * (1.0 + share)
+    return Selection(jnp.where(jnp.isinf(state.log.vanished), inside, state.log.last_seen))
+
+
+def path_metrics(state: TrainState, until: int) -> dict[str, Array]:
+    """What the history records of the path, which ends with ``until`` features."""
+    path, count = state.log, paths.count_selected(state)
+    done = path.started & (count <= until)
+    numbers = {"lambda": path.penalty, "num_selected": count, "path_finished": done}
+    return {name: value.astype(jnp.float32) for name, value in numbers.items()}
+
+
+def dense_phase_and_path(dense_epochs: int, dense_patience: int, until: int) -> tuple[Phase, Phase]:
+    """What a run of enough epochs reaches; arguments as of :func:`lassonet`."""
+    begins = Phase(
+        name=f"the path begins (after at most dense_epochs={dense_epochs})",
+        epochs=dense_epochs + 1,
+        without="no column has left the network: they are ranked by weights of a dense network",
+        instead="a smaller dense_epochs or dense_patience",
+        soonest=min(dense_epochs, dense_patience + 1) + 1,
+        recorded="lambda",
+    )
+    ends = Phase(
+        name=f"the path ends (with until={until} columns)",
+        epochs=begins.epochs,
+        without="columns that are still in the network are ranked by their weights",
+        instead="a larger path_multiplier or a smaller path_patience",
+        soonest=begins.soonest,
+        recorded="path_finished",
+    )
+    return begins, ends
 
 
 def importances(state: TrainState) -> Array:

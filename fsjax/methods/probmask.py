@@ -6,6 +6,7 @@ Zhou et al., "Effective Sparsification of Neural Networks with Global Sparsity C
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import jax
@@ -90,11 +91,7 @@ def probmask(
       The method; the score of a column is the sum of the absolute masked weights of its input
       neuron. Batch statistics are averaged over the samples.
     """
-    if sparsify_start > sparsify_end:
-        raise ConfigError(
-            f"sparsify_start={sparsify_start} is above sparsify_end={sparsify_end}; "
-            "choose 0 <= sparsify_start <= sparsify_end < 1"
-        )
+    _check_order(sparsify_start, sparsify_end)
     body = NetworkOptions(**options)
 
     def optimizer(spec: Spec) -> optax.GradientTransformation:
@@ -114,31 +111,6 @@ def probmask(
         # Rounded down to whole epochs, so that a run of one epoch also reaches the density.
         return int(sparsify_start * epochs), int(sparsify_end * epochs)
 
-    def phases(spec: Spec) -> tuple[Phase, ...]:
-        # A run of any length reaches it, the kept epoch perhaps not.
-        reached = Phase(
-            name=f"the budget has fallen to density={density}",
-            epochs=falling(spec)[1] + 1,
-            without="columns are ranked by weights that are to be removed",
-        )
-        return (reached,)
-
-    def draw(key: Array, probabilities: PyTree) -> PyTree:
-        return prob.draw_thresholds(key, probabilities) if evaluation == "sample" else {}
-
-    def open_masks(probabilities: PyTree, thresholds: PyTree) -> PyTree:
-        if evaluation == "sample":
-            return prob.masks_below(thresholds, probabilities)
-        return prob.likely_masks(probabilities)
-
-    def open_weights(state: TrainState) -> PyTree:
-        masks = open_masks(state.params.probabilities, state.extra["thresholds"])
-        return prob.times_masks(state.params.weights, masks)
-
-    def budget(state: TrainState) -> Array:
-        share = prob.density_at(state.epoch, density, *falling(state.spec))
-        return share * prob.num_probabilities(state.params.probabilities)
-
     def temperature(state: TrainState) -> Array:
         progress = jnp.minimum(state.epoch / body.mask_epochs(state.spec), 1.0)
         return temperature_start + (temperature_end - temperature_start) * progress
@@ -147,63 +119,113 @@ def probmask(
         key_network, key_masks = jax.random.split(key)
         weights, stats = body.init(key_network, spec)
         params = prob.init_probmask(weights)
-        extra = {"stats": stats, "thresholds": draw(key_masks, params.probabilities)}
-        return create_state(spec, params, extra=extra)
+        thresholds = draw(evaluation, key_masks, params.probabilities)
+        return create_state(spec, params, extra={"stats": stats, "thresholds": thresholds})
 
     def loss(
         params: prob.Probable, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict]:
-        def sampled(_: None, number: Array) -> tuple[None, tuple[Array, dict[str, PyTree]]]:
+        def sampled(number: Array) -> tuple[Array, dict[str, PyTree]]:
             key_masks, key_network = jax.random.split(jax.random.fold_in(key, number))
             masks = prob.relaxed_masks(key_masks, params.probabilities, temperature(state))
             weights = prob.times_masks(params.weights, masks)
-            return None, body.train(weights, state, batch, key_network)
+            return body.train(weights, state, batch, key_network)
 
-        # One after another, because batched convolutions with different kernels are slow.
-        _, (values, aux) = jax.lax.scan(
-            sampled, None, jnp.arange(samples), unroll=samples <= UNROLLED
-        )
-        return jnp.mean(values), jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), aux)
+        return mean_over_samples(sampled, samples)
 
     def after_step(state: TrainState, grads: PyTree, aux: dict[str, PyTree], *_: Any) -> TrainState:
-        projected = prob.project(state.params.probabilities, budget(state))
+        share = prob.density_at(state.epoch, density, *falling(state.spec))
+        projected = project(share, state.params.probabilities)
         if body.finetune_epochs:
             # The fixed mask of fine-tuning may keep more weights than the budget allows.
             is_fixed = state.epoch >= body.mask_epochs(state.spec)
             projected = optax.tree.where(is_fixed, state.params.probabilities, projected)
-        state = state.replace(params=state.params._replace(probabilities=projected))
-        return keep_stats(state, grads, aux)
+        return keep_stats(with_probabilities(state, projected), grads, aux)
 
     def after_epoch(state: TrainState, data: TrainingRows, key: Array) -> TrainState:
-        params = state.params
-        thresholds = draw(key, params.probabilities)
-        if body.finetune_epochs:
-            begins = state.epoch == body.mask_epochs(state.spec)
-            fixed = open_masks(params.probabilities, thresholds)
-            params = params._replace(
-                probabilities=optax.tree.where(begins, fixed, params.probabilities)
-            )
-        return state.replace(params=params, extra={**state.extra, "thresholds": thresholds})
-
-    def predict(state: TrainState, x: Array) -> Array:
-        return body.predict(open_weights(state), state, x)
-
-    def select(state: TrainState) -> Selection:
-        return Selection(body.strength(open_weights(state), state.spec))
-
-    def monitor(state: TrainState) -> dict[str, Array]:
-        return {"sparsity": prob.mask_sparsity(state.params.probabilities)}
+        state = redraw(evaluation, state, key)
+        begins = state.epoch == body.mask_epochs(state.spec)
+        return fix_masks(begins, evaluation, state) if body.finetune_epochs else state
 
     return Method(
         About(tasks=SUPERVISED, sparse=True, weights=lambda params: params.weights),
         init=init,
         loss=loss,
         optimizer=optimizer,
-        predict=predict,
-        select=select,
+        predict=lambda state, x: body.predict(open_weights(evaluation, state), state, x),
+        select=lambda state: Selection(body.strength(open_weights(evaluation, state), state.spec)),
         after_step=after_step,
         after_epoch=after_epoch,
         keep="last",
-        monitor=monitor,
-        phases=phases,
+        monitor=lambda state: {"sparsity": prob.mask_sparsity(state.params.probabilities)},
+        phases=lambda spec: (budget_has_fallen(density, falling(spec)[1]),),
+    )
+
+
+def _check_order(start: float, end: float) -> None:
+    if start > end:
+        raise ConfigError(
+            f"sparsify_start={start} is above sparsify_end={end}; "
+            "choose 0 <= sparsify_start <= sparsify_end < 1"
+        )
+
+
+def mean_over_samples(function: Callable[[Array], PyTree], samples: int) -> PyTree:
+    """The mean of what a function returns for the samples 0, 1, ..."""
+    # One after another, because batched convolutions with different kernels are slow.
+    _, values = jax.lax.scan(
+        lambda _, number: (None, function(number)),
+        None,
+        jnp.arange(samples),
+        unroll=samples <= UNROLLED,
+    )
+    return jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), values)
+
+
+def project(share: Array | float, probabilities: PyTree) -> PyTree:
+    """Projects s onto the budget: a sum of ``share`` of the number of weights."""
+    return prob.project(probabilities, share * prob.num_probabilities(probabilities))
+
+
+def with_probabilities(state: TrainState, probabilities: PyTree) -> TrainState:
+    """The state with other probabilities."""
+    return state.replace(params=state.params._replace(probabilities=probabilities))
+
+
+def draw(evaluation: str, key: Array, probabilities: PyTree) -> PyTree:
+    """Thresholds of masks that are drawn from s; none for ``evaluation="most_probable"``."""
+    return prob.draw_thresholds(key, probabilities) if evaluation == "sample" else {}
+
+
+def redraw(evaluation: str, state: TrainState, key: Array) -> TrainState:
+    """The state with new thresholds."""
+    thresholds = draw(evaluation, key, state.params.probabilities)
+    return state.replace(extra={**state.extra, "thresholds": thresholds})
+
+
+def open_masks(evaluation: str, state: TrainState) -> PyTree:
+    """The masks with which the network predicts, by the path of each kernel."""
+    probabilities = state.params.probabilities
+    if evaluation == "sample":
+        return prob.masks_below(state.extra["thresholds"], probabilities)
+    return prob.likely_masks(probabilities)
+
+
+def fix_masks(begins: Array, evaluation: str, state: TrainState) -> TrainState:
+    """Where fine-tuning begins, makes probabilities 1 and 0 of the masks of ``evaluation``."""
+    masks = open_masks(evaluation, state)
+    return with_probabilities(state, optax.tree.where(begins, masks, state.params.probabilities))
+
+
+def open_weights(evaluation: str, state: TrainState) -> PyTree:
+    """The weights with which the network predicts: 0 where the masks are closed."""
+    return prob.times_masks(state.params.weights, open_masks(evaluation, state))
+
+
+def budget_has_fallen(density: float, epoch: int) -> Phase:
+    """The phase that ends in ``epoch``; a run of any length reaches it, the kept epoch may not."""
+    return Phase(
+        name=f"the budget has fallen to density={density}",
+        epochs=epoch + 1,
+        without="columns are ranked by weights that are to be removed",
     )

@@ -16,7 +16,7 @@ from fsjax.registry import register
 RIDGE = 1e-6
 
 #: Lower bound of the norms that are divided by.
-SMALLEST = 1e-16
+MIN_NORM = 1e-16
 
 
 def rfs_weights(
@@ -53,8 +53,8 @@ def rfs_weights(
         solution = _ridge(x, targets, column_norms, trust)
         residual = targets - x @ solution
         dual = row_norms / weight * trust
-        column_norms = 2 * np.maximum(np.linalg.norm(solution, axis=1), SMALLEST)
-        row_norms = 2 * np.maximum(np.linalg.norm(residual, axis=1) * penalty * dual, SMALLEST)
+        column_norms = 2 * np.maximum(np.linalg.norm(solution, axis=1), MIN_NORM)
+        row_norms = 2 * np.maximum(np.linalg.norm(residual, axis=1) * penalty * dual, MIN_NORM)
         objective = weight @ np.linalg.norm(residual, axis=1)
         objective += penalty * np.linalg.norm(solution, axis=1).sum()
         if abs(objective - before) < tolerance:

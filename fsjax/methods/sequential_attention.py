@@ -27,7 +27,7 @@ from fsjax.method import (
     TrainState,
     create_state,
 )
-from fsjax.methods.shared.network import PLAIN, NetworkOptions
+from fsjax.methods.shared.network import PLAIN, NetworkOptions, keep_stats
 from fsjax.registry import register
 from fsjax.tables.groups import expand
 from fsjax.tasks import SUPERVISED
@@ -81,9 +81,7 @@ def sequential_attention(
       by the softmax.
     """
     body = NetworkOptions(**options)
-
-    def initial_logits(key: Array, spec: Spec) -> Array:
-        return START * jax.random.normal(key, (spec.num_units,))
+    num_phases = -(-num_features // columns_per_phase)
 
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
         del data
@@ -94,15 +92,6 @@ def sequential_attention(
         params = {"weights": weights, "logits": initial_logits(key_logits, spec)}
         return create_state(spec, params, extra=extra)
 
-    def attention(params: PyTree, state: TrainState) -> Array:
-        """Softmax over the columns that may still be selected; 0 elsewhere."""
-        free = (state.extra["place"] == 0) & state.feature_mask
-        logits = jnp.where(free, params["logits"], -jnp.inf)
-        # A finite lower bound, because no column is free if K is the number of columns.
-        largest = jax.lax.stop_gradient(jnp.maximum(jnp.max(logits), -1e9))
-        shares = jnp.exp(logits - largest)
-        return shares / jnp.maximum(jnp.sum(shares), 1.0)
-
     def schedule(spec: Spec) -> tuple[int, Array]:
         """Number of steps of the selection with its warm-up, and number of warm-up steps."""
         steps = body.mask_epochs(spec) * spec.steps_per_epoch
@@ -110,11 +99,8 @@ def sequential_attention(
 
     def inputs(params: PyTree, state: TrainState) -> Array:
         """The factor of each column, ``(D,)``."""
-        chosen = state.extra["place"] > 0
-        complete = jnp.sum(chosen) >= num_features
-        shares = jnp.where(complete, 0.0, attention(params, state))
         is_warm = state.step >= schedule(state.spec)[1]
-        gates = jnp.where(is_warm, jnp.where(chosen, 1.0, shares), 1.0)
+        gates = jnp.where(is_warm, gate_values(params, state, num_features), 1.0)
         return expand(gates, state.spec.groups)
 
     def loss(
@@ -126,27 +112,16 @@ def sequential_attention(
     def due(state: TrainState) -> Array:
         """Number of columns that should be selected by now."""
         steps, start = schedule(state.spec)
-        number = -(-num_features // columns_per_phase)
         progress = (state.step - start).astype(jnp.float32) / jnp.maximum(steps - start, 1)
         # Plus a small number, because rounding may leave the end of a phase below a whole number.
-        phase = jnp.floor(progress * number + 1e-3).astype(jnp.int32)
+        phase = jnp.floor(progress * num_phases + 1e-3).astype(jnp.int32)
         return jnp.clip(phase * columns_per_phase, 0, num_features)
 
     def after_step(
         state: TrainState, grads: PyTree, aux: dict[str, Any], batch: Batch[Array], key: Array
     ) -> TrainState:
-        del grads, batch
-        place, shares = state.extra["place"], attention(state.params, state)
-        count = jnp.sum(place > 0, dtype=jnp.int32)
-        order = jnp.argsort(jnp.argsort(-jnp.where(place > 0, -1.0, shares)))
-        new = (order < due(state) - count) & (place == 0)
-        place = jnp.where(new, num_features - count - order, place).astype(place.dtype)
-        restarted = initial_logits(key, state.spec)
-        logits = jnp.where(jnp.any(new), restarted, state.params["logits"])
-        return state.replace(
-            params={**state.params, "logits": logits},
-            extra={"stats": aux["stats"], "place": place},
-        )
+        del batch
+        return keep_stats(select_more(state, key, due(state), num_features), grads, aux)
 
     def predict(state: TrainState, x: Array) -> Array:
         weights, x = body.gate(state.params["weights"], x, inputs(state.params, state))
@@ -159,23 +134,9 @@ def sequential_attention(
     def monitor(state: TrainState) -> dict[str, Array]:
         return {"num_selected": jnp.sum((state.extra["place"] > 0).astype(jnp.float32))}
 
-    def phases(spec: Spec) -> tuple[Phase, ...]:
-        number = -(-num_features // columns_per_phase)
-        wanted = MIN_STEPS * number / (1 - warmup)
-        epochs = math.ceil(wanted / spec.steps_per_epoch) + body.finetune_epochs
-        share = Phase(
-            name=f"each of its {number} phases has {MIN_STEPS} steps",
-            epochs=epochs,
-            without="columns are selected by initial logits, which are random",
-            instead="a larger columns_per_phase or min_steps_per_epoch",
-            kept=False,
-        )
-        last = Phase(
-            name="the last column is selected",
-            epochs=body.mask_epochs(spec),
-            without="columns that are not selected yet are ranked by the softmax",
-        )
-        return share, last
+    def phases(spec: Spec) -> tuple[Phase, Phase]:
+        epochs = math.ceil(MIN_STEPS * num_phases / (1 - warmup) / spec.steps_per_epoch)
+        return selections(num_phases, epochs + body.finetune_epochs, body.mask_epochs(spec))
 
     return Method(
         About(tasks=SUPERVISED, num_features=num_features, takes_groups=True, sparse=True),
@@ -189,3 +150,63 @@ def sequential_attention(
         monitor=monitor,
         phases=phases,
     )
+
+
+def initial_logits(key: Array, spec: Spec) -> Array:
+    """Random logits near 0, ``(D,)`` or ``(G,)`` for groups."""
+    return START * jax.random.normal(key, (spec.num_units,))
+
+
+def attention(params: PyTree, state: TrainState) -> Array:
+    """Softmax over the columns that may still be selected; 0 elsewhere."""
+    free = (state.extra["place"] == 0) & state.feature_mask
+    logits = jnp.where(free, params["logits"], -jnp.inf)
+    # A finite lower bound, because no column is free if K is the number of columns.
+    largest = jax.lax.stop_gradient(jnp.maximum(jnp.max(logits), -1e9))
+    shares = jnp.exp(logits - largest)
+    return shares / jnp.maximum(jnp.sum(shares), 1.0)
+
+
+def gate_values(params: PyTree, state: TrainState, num_features: int) -> Array:
+    """1 for selected columns; for the others their attention, or 0 once K are selected."""
+    chosen = state.extra["place"] > 0
+    complete = jnp.sum(chosen) >= num_features
+    shares = jnp.where(complete, 0.0, attention(params, state))
+    return jnp.where(chosen, 1.0, shares)
+
+
+def select_more(state: TrainState, key: Array, due: Array, num_features: int) -> TrainState:
+    """Selects the columns of most attention until ``due`` are; then the logits start anew."""
+    place, shares = state.extra["place"], attention(state.params, state)
+    count = jnp.sum(place > 0, dtype=jnp.int32)
+    order = jnp.argsort(jnp.argsort(-jnp.where(place > 0, -1.0, shares)))
+    new = (order < due - count) & (place == 0)
+    place = jnp.where(new, num_features - count - order, place).astype(place.dtype)
+    restarted = initial_logits(key, state.spec)
+    logits = jnp.where(jnp.any(new), restarted, state.params["logits"])
+    return state.replace(
+        params={**state.params, "logits": logits}, extra={**state.extra, "place": place}
+    )
+
+
+def selections(num_phases: int, long_enough: int, selected: int) -> tuple[Phase, Phase]:
+    """The phases of a run: all steps of each, and the selection of the last column.
+
+    Args:
+      num_phases: how many select a column.
+      long_enough: number of epochs in which each of them has :data:`MIN_STEPS` steps.
+      selected: number of epochs before fine-tuning.
+    """
+    share = Phase(
+        name=f"each of its {num_phases} phases has {MIN_STEPS} steps",
+        epochs=long_enough,
+        without="columns are selected by initial logits, which are random",
+        instead="a larger columns_per_phase or min_steps_per_epoch",
+        kept=False,
+    )
+    last = Phase(
+        name="the last column is selected",
+        epochs=selected,
+        without="columns that are not selected yet are ranked by the softmax",
+    )
+    return share, last

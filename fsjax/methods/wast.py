@@ -39,7 +39,7 @@ from fsjax.registry import register
 from fsjax.sparsity import Layer, Recipe, apply_masks, init_masks, needs
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
-from fsjax.sparsity.topology import layers_of
+from fsjax.sparsity.updates import layers_of
 
 #: Drop rules by name; ``magnitude`` is the ablation "w/o I_i" of Table 4.
 DROPS = {
@@ -118,11 +118,7 @@ def wast(
     Returns:
       The method; the score of a column is the importance of its input neuron. It needs no labels.
     """
-    if len(hidden) != 1:
-        raise ConfigError(
-            f"hidden={hidden}; wast has one hidden layer; give one width, for example (200,)"
-        )
-
+    _check_one_layer(hidden)
     recipe = Recipe(
         density=density,
         distribution="uniform",
@@ -135,11 +131,7 @@ def wast(
         return Feedforward(spec.num_outputs, hidden, "sigmoid", "fan_in")
 
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
-        if spec.task != "reconstruction":
-            raise ConfigError(
-                f"task={spec.task!r}, but wast's importance of a column is the derivative of the "
-                "squared error (eq. 3); choose task='reconstruction'"
-            )
+        _check_reconstruction(spec.task)
         key_network, key_masks = jax.random.split(key)
         params = network(spec).init(key_network, jnp.zeros((1, spec.num_columns)))["params"]
         masks = init_masks(key_masks, params, recipe.counts)
@@ -160,31 +152,15 @@ def wast(
     def after_step(
         state: TrainState, grads: PyTree, aux: dict[str, Array], batch: Batch[Array], key: Array
     ) -> TrainState:
-        state = add_importance(state.replace(params=apply_masks(state.params, state.masks)), aux)
-        return rewire(state, key) if update == "step" else state
-
-    def add_importance(state: TrainState, aux: dict[str, Array]) -> TrainState:
+        state = state.replace(params=apply_masks(state.params, state.masks))
         # I_i <- I_i + lambda |dL/dx_i| + (1 - lambda) sum_j |w_ij| (eq. 3).
         sensitive = sensitivity_weight * SENSITIVITIES[sensitivity] * aux["residual"]
-        kernel_in, kernel_out = (state.params[layer]["kernel"] for layer in ("layer_0", "layer_1"))
-        ones = jnp.ones(hidden[0])
         importance = {}
-        for name, strength in (
-            ("input_importance", jnp.abs(kernel_in) @ ones),
-            ("output_importance", ones @ jnp.abs(kernel_out)),
-        ):
+        for name, strength in strengths(state.params).items():
             gain = sensitive + (1.0 - sensitivity_weight) * strength
             importance[name] = state.extra[name] + gain if accumulate else gain
-        return state.replace(extra=importance)
-
-    def rewire(state: TrainState, key: Array) -> TrainState:
-        importance = {
-            "layer_0": {"kernel": state.extra["input_importance"][:, None]},
-            "layer_1": {"kernel": state.extra["output_importance"][None]},
-        }
-        layers = layers_of(state.params, state.masks, importance=importance)
-        changed = recipe.change(state.params, state.masks, layers, key)
-        return state.replace(params=changed.params, masks=changed.masks)
+        state = state.replace(extra=importance)
+        return rewire(recipe, state, key) if update == "step" else state
 
     if optimizer == "sgd":
         optimizer = optax.sgd(learning_rate, momentum, nesterov=True)
@@ -199,6 +175,43 @@ def wast(
     )
     if update == "epoch":
         method = method._replace(
-            after_epoch=lambda state, data, key: rewire(state, key), phases=rewired(drop_fraction)
+            after_epoch=lambda state, data, key: rewire(recipe, state, key),
+            phases=rewired(drop_fraction),
         )
     return method
+
+
+def strengths(params: PyTree) -> dict[str, Array]:
+    """``sum_j |w_ij|`` of the input and output neurons, ``(D,)`` each, by name of importance."""
+    kernel_in, kernel_out = (params[layer]["kernel"] for layer in ("layer_0", "layer_1"))
+    ones = jnp.ones(kernel_in.shape[1])
+    return {
+        "input_importance": jnp.abs(kernel_in) @ ones,
+        "output_importance": ones @ jnp.abs(kernel_out),
+    }
+
+
+def rewire(recipe: Recipe, state: TrainState, key: Array) -> TrainState:
+    """Drops the connections with the smallest ``|w_ij| I_i`` (eq. 4), and grows as many."""
+    importance = {
+        "layer_0": {"kernel": state.extra["input_importance"][:, None]},
+        "layer_1": {"kernel": state.extra["output_importance"][None]},
+    }
+    layers = layers_of(state.params, state.masks, importance=importance)
+    changed = recipe.change(state.params, state.masks, layers, key)
+    return state.replace(params=changed.params, masks=changed.masks)
+
+
+def _check_one_layer(hidden: Layers) -> None:
+    if len(hidden) != 1:
+        raise ConfigError(
+            f"hidden={hidden}; wast has one hidden layer; give one width, for example (200,)"
+        )
+
+
+def _check_reconstruction(task: str) -> None:
+    if task != "reconstruction":
+        raise ConfigError(
+            f"task={task!r}, but wast's importance of a column is the derivative of the "
+            "squared error (eq. 3); choose task='reconstruction'"
+        )

@@ -57,20 +57,20 @@ class ImageNetwork(nn.Module):
     label: ClassVar[str]
 
     def __post_init__(self) -> None:
-        shape, least = self.image_shape, self.least_side()
+        shape, min_side = self.image_shape, self.min_side()
         if len(shape) not in (2, 3):
             raise ConfigError(f"image_shape={shape}; choose (H, W) or (H, W, C)")
-        if min(shape[:2]) < least:
+        if min(shape[:2]) < min_side:
             raise ConfigError(
-                f"{self.label} needs images of at least {least}x{least} pixels, but these have "
-                f"{shape[0]}x{shape[1]}; choose a network for smaller images, or 'mlp'"
+                f"{self.label} needs images of at least {min_side}x{min_side} pixels, but these "
+                f"have {shape[0]}x{shape[1]}; choose a network for smaller images, or 'mlp'"
             )
         check(Literal["C", "F"], image_order=self.image_order)
         super().__post_init__()
 
     # Flax must not wrap this method, because it is called before the module is set up.
     @nn.nowrap
-    def least_side(self) -> int:
+    def min_side(self) -> int:
         """The smallest H and W that the network accepts, in pixels."""
         return 1
 
@@ -103,7 +103,7 @@ class LeNet5(ImageNetwork):
     label = "lenet5"
 
     @nn.nowrap
-    def least_side(self) -> int:
+    def min_side(self) -> int:
         return 4
 
     @nn.compact
@@ -138,7 +138,7 @@ class VGG(ImageNetwork):
     label = "vgg19"
 
     @nn.nowrap
-    def least_side(self) -> int:
+    def min_side(self) -> int:
         return 2 ** len(self.stages)
 
     @nn.compact

@@ -92,14 +92,16 @@ def panels_of(task: str, history: Mapping[str, np.ndarray]) -> list[Panel]:
             for split in splits
             if f"{split}/{name}" in history
         )
-        for name, splits in (("loss", SPLITS), (entry.main_metric, ("valid", "test")))
+        for name, splits in (("loss", SPLITS), (entry.objective.main_metric, ("valid", "test")))
     )
     panels = [Panel("loss", loss, True)] if loss else []
-    if main and entry.main_metric != "loss":
-        label = entry.label
+    if main and entry.objective.main_metric != "loss":
+        label = entry.words.label
         if len(main) == 1:  # the title names the split
             label, main = f"{main[0].label} {label}", (main[0]._replace(label=""),)
-        panels.append(Panel(label, main, not entry.larger_is_better, entry.bounds))
+        panels.append(
+            Panel(label, main, not entry.objective.larger_is_better, entry.objective.bounds)
+        )
     return panels + _last_panels(history)
 
 

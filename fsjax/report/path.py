@@ -55,7 +55,7 @@ def path_of(result: FitResult, seed: int | None = None) -> dict[str, Any]:
     if not len(ran):
         raise DataError("the path has not started; train for more epochs")
     last = ran[np.append(np.diff(penalty[ran]) > 0, True)]
-    metric = TABLE[result.task].main_metric
+    metric = TABLE[result.task].objective.main_metric
     names = {"lambda": "train/lambda", "num_selected": "train/num_selected"}
     names |= {f"{split}_{metric}": f"{split}/{metric}" for split in ("valid", "test")}
     path = {name: history[key][last] for name, key in names.items() if key in history}
@@ -85,7 +85,7 @@ def plot_path(path: Mapping[str, Any] | FitResult, title: str | None = None) -> 
         if title is None:
             title = style.title_of(dataclasses.replace(path, seeds=path.seeds[:1]))
         path = path_of(path)
-    known = {entry.main_metric: entry for entry in TABLE.values()}
+    known = {entry.objective.main_metric: entry for entry in TABLE.values()}
     metric = next((m for m in known if path.get(f"valid_{m}") is not None), "accuracy")
     arrays = _checked(path, metric)
     penalty, size = arrays["lambda"], arrays["num_selected"]
@@ -104,9 +104,9 @@ def plot_path(path: Mapping[str, Any] | FitResult, title: str | None = None) -> 
         for axes, values, label in ((upper, arrays[f"valid_{metric}"], text), (lower, size, None)):
             axes.axvline(place, color=style.GREY, linewidth=0.9, linestyle="--", zorder=1)
             style.circle(axes, place, values[chosen], 36, 1.1, label)
-    style.finish(upper, "", "", known[metric].label)
+    style.finish(upper, "", "", known[metric].words.label)
     style.finish(lower, "", "λ", "selected features")
-    if known[metric].bounds[1] == 100.0:
+    if known[metric].objective.bounds[1] == 100.0:
         style.cap_percent(upper)
     lower.set_ylim(bottom=-0.03 * size[shown].max())
     lower.yaxis.set_major_locator(MaxNLocator(6, integer=True))

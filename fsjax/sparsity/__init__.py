@@ -26,10 +26,13 @@ from fsjax.sparsity.masks import (
     count_active,
     erdos_renyi_counts,
     erdos_renyi_density_counts,
+    grasp_masks,
+    hessian_gradient,
     init_masks,
     is_kernel,
     pack,
     random_mask,
+    snip_masks,
     sparsity,
     uniform_counts,
     unpack,
@@ -52,6 +55,7 @@ from fsjax.sparsity.named_recipes import (
 )
 from fsjax.sparsity.optimizer import (
     SparseState,
+    check,
     forward_params,
     mask_params,
     masks_of,
@@ -73,11 +77,11 @@ from fsjax.sparsity.topology import (
     needs,
     rewire,
 )
+from fsjax.sparsity.trees import from_numpy, to_numpy
 
 if TYPE_CHECKING:
     from fsjax.sparsity import similarity
-    from fsjax.sparsity.arrays import from_numpy, to_numpy
-    from fsjax.sparsity.before_training import grasp_masks, hessian_gradient, snip_masks
+    from fsjax.sparsity.axis_roles import ParameterAxes, axes
     from fsjax.sparsity.binmask import (
         Masked,
         binmask_optimizer,
@@ -96,8 +100,7 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     name: module
     for module, names in {
-        "arrays": ("from_numpy", "to_numpy"),
-        "before_training": ("grasp_masks", "hessian_gradient", "snip_masks"),
+        "axis_roles": ("ParameterAxes", "axes"),
         "binmask": (
             "Masked",
             "binmask_optimizer",
@@ -135,15 +138,18 @@ __all__ = [
     "GrowRule",
     "Layer",
     "Masked",
+    "ParameterAxes",
     "Recipe",
     "Rewired",
     "SparseState",
     "active_only",
     "apply_masks",
+    "axes",
     "binmask_optimizer",
     "block",
     "brain_surgeon",
     "channel",
+    "check",
     "choose_dropped",
     "choose_grown",
     "cht",

@@ -25,8 +25,8 @@ from jax import Array
 
 from fsjax.arguments import NonNegative, Positive, Rate, check
 from fsjax.sparsity.masks import Where, filled_leaves, is_kernel
-from fsjax.sparsity.phases import active_between, clip_params, cosine_by_epoch
 from fsjax.sparsity.probmask import times_masks
+from fsjax.sparsity.schedules import active_between, clip_params, cosine_by_epoch
 from fsjax.typing import PyTree
 
 

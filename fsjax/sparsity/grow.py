@@ -22,14 +22,11 @@ from fsjax.sparsity.kth import count_true, largest, ordered_bits, random_order, 
 from fsjax.sparsity.topology import (
     GrowRule,
     Layer,
+    Rule,
+    as_rule,
     choose_grown,
     cond_with_key,
-    marked,
-    may_shrink,
     needs,
-    needs_of,
-    rule_name,
-    shrinks,
 )
 
 #: Largest number of neurons that are compared pairwise; for more, sorting is faster.
@@ -41,6 +38,7 @@ def _free(layer: Layer, dropped: Array) -> Array:
     return ~layer.mask | dropped
 
 
+@as_rule
 def random(layer: Layer, dropped: Array, key: Array) -> Array:
     """Random free connections (SET)."""
     return ~random_order(key, layer.mask.shape)
@@ -115,6 +113,7 @@ def _paths_through_inputs(links: Array) -> Array:
     return weight @ links
 
 
+@as_rule
 def short_paths(layer: Layer, dropped: Array, key: Array) -> Array:
     """The missing connections with most short paths in the topology that is left (CHT)."""
     scores = path_scores(layer.mask & ~dropped)
@@ -123,6 +122,7 @@ def short_paths(layer: Layer, dropped: Array, key: Array) -> Array:
     return jnp.where(scores > 0, scores, 1e-9) * jitter
 
 
+@as_rule
 def sampled_short_paths(layer: Layer, dropped: Array, key: Array) -> Array:
     """Draws connections with probabilities proportional to the scores of short paths (CHTs)."""
     scores = path_scores(layer.mask & ~dropped)
@@ -130,25 +130,29 @@ def sampled_short_paths(layer: Layer, dropped: Array, key: Array) -> Array:
     return jnp.log(jnp.maximum(scores, 1e-9)) + jax.random.gumbel(key, scores.shape)
 
 
-def switched(first: GrowRule, then: GrowRule) -> GrowRule:
+def switched(first: GrowRule, then: GrowRule) -> Rule:
     """The rule ``first`` until ``layer.search`` is true, and ``then`` from there on.
 
     Examples:
       >>> rule = sparsity.grow.switched(sparsity.grow.similar, sparsity.grow.random)
     """
+    before, after = as_rule(first), as_rule(then)
 
-    @needs(*sorted(needs_of(first, then) | {"search"}))
     def rule(layer: Layer, dropped: Array, key: Array) -> Array:
         return cond_with_key(
             layer.needed("search"),
-            lambda key: choose_grown(then, layer, dropped, key),
-            lambda key: choose_grown(first, layer, dropped, key),
+            lambda key: choose_grown(after, layer, dropped, key),
+            lambda key: choose_grown(before, layer, dropped, key),
             key,
         )
 
-    rule.__name__ = f"switched({rule_name(first)}, {rule_name(then)})"
-    marked(rule, "between", (first, then))
-    return may_shrink(rule) if shrinks(first) or shrinks(then) else rule
+    return Rule(
+        rule,
+        f"switched({before.name}, {after.name})",
+        needs=before.needs | after.needs | {"search"},
+        may_shrink=before.may_shrink or after.may_shrink,
+        between=(before, after),
+    )
 
 
 @needs("importance")

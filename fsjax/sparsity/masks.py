@@ -1,4 +1,4 @@
-"""Boolean masks over parameters: counts of connections, random masks, and masks as bits.
+"""Boolean masks over parameters: counts of connections, masks before training, masks as bits.
 
 A mask tree has the structure of the parameters; leaves that are never masked are all true.
 """
@@ -6,8 +6,10 @@ A mask tree has the structure of the parameters; leaves that are never masked ar
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +18,8 @@ from jax import Array
 
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.errors import ConfigError
-from fsjax.sparsity.kth import random_subset
-from fsjax.sparsity.trees import path_name
+from fsjax.sparsity.kth import largest, random_subset
+from fsjax.sparsity.trees import check_distinct, leaves_by_name, path_name, split, with_leaves
 from fsjax.typing import PyTree
 
 #: Which leaves are masked: ``(path, leaf) -> bool`` with a path such as ``("Dense_0", "kernel")``,
@@ -27,10 +29,29 @@ Where = Callable[[tuple[str, ...], Array], bool] | str | Sequence[str]
 #: From the shapes of the chosen leaves to their active connections.
 Counts = Callable[[list[tuple[int, ...]]], list[int]]
 
+#: Whether connections compete within their layer, or with those of all layers.
+Scope = Literal["layer", "global"]
+
+
+#: Names of parameters that are no kernels, however many axes they have.
+NOT_KERNELS = ("bias", "scale", "embedding", "pos", "cls")
+
 
 def is_kernel(path: tuple[str, ...], leaf: Array) -> bool:
-    """Chooses arrays of two or more dimensions, except biases; the default of ``where``."""
-    return jnp.ndim(leaf) >= 2 and "bias" not in path[-2:]
+    """Chooses kernels by their name and shape; the default of ``where``.
+
+    These are arrays of two or more axes, except integers and those whose name begins with
+    ``bias``, ``scale``, ``embedding``, ``pos`` (positions) or ``cls`` (class tokens), as stacked
+    layers, norms and tables have them. What a network really multiplies by is told by
+    :func:`fsjax.sparsity.axes`.
+    """
+    names = path[-2:] if path[-1:] == ("value",) else path[-1:]
+    return (
+        jnp.ndim(leaf) >= 2
+        and not jnp.issubdtype(jnp.result_type(leaf), jnp.integer)
+        and "bias" not in path[-2:]
+        and not any(name.startswith(NOT_KERNELS) for name in names)
+    )
 
 
 def uniform_counts(shapes: Sequence[Sequence[int]], density: float) -> list[int]:
@@ -104,22 +125,32 @@ def density_counts(shapes: Sequence[Sequence[int]], densities: Sequence[float]) 
 def by_pattern(values: Mapping[str, float], names: Sequence[str]) -> list[float]:
     """The value of the first pattern that matches each path; 1 for paths without a match.
 
-    Paths to variables of flax.nnx end in ``/value``, which a pattern may leave out.
+    Paths to variables of flax.nnx end in ``/value``, and stacked layers in ``[number]``, which a
+    pattern may leave out.
 
     Raises:
-      ConfigError: if a pattern matches no path.
+      ConfigError: if a pattern matches no path, or only paths that an earlier one matches too.
     """
+    first = [next((at for at in values if matches(name, at)), None) for name in names]
     for pattern in values:
-        if not any(_matches(name, pattern) for name in names):
+        if pattern in first:
+            continue
+        pairs = zip(names, first, strict=True)
+        earlier = next((at for name, at in pairs if matches(name, pattern)), None)
+        if earlier is None:
             raise ConfigError(f"the pattern {pattern!r} matches none of {', '.join(names[:8])}")
-    return [
-        next((value for pattern, value in values.items() if _matches(name, pattern)), 1.0)
-        for name in names
-    ]
+        raise ConfigError(
+            f"the pattern {pattern!r} has no effect, as {earlier!r} before it matches the same "
+            "paths; put the more specific pattern first"
+        )
+    return [1.0 if pattern is None else values[pattern] for pattern in first]
 
 
-def _matches(name: str, pattern: str) -> bool:
-    return fnmatchcase(name, pattern) or fnmatchcase(name.removesuffix("/value"), pattern)
+def matches(name: str, pattern: str) -> bool:
+    """Whether a path matches a pattern, with or without the ends of nnx and stacked layers."""
+    kernel = re.sub(r"\[\d+\]$", "", name)
+    candidates = (name, kernel, kernel.removesuffix("/value"))
+    return name == pattern or any(fnmatchcase(path, pattern) for path in candidates)
 
 
 def random_mask(key: Array, shape: Sequence[int], count: int) -> Array:
@@ -151,6 +182,113 @@ def init_masks(
     return jax.tree.unflatten(structure, masks)
 
 
+def snip_masks(
+    params: PyTree,
+    gradients: PyTree,
+    counts: Counts,
+    where: Where = is_kernel,
+    scope: Scope = "layer",
+) -> PyTree:
+    """Keeps the connections with the largest ``|gradient x weight|`` (SNIP, Lee et al., 2019).
+
+    With the parameters themselves as ``gradients``, this is magnitude pruning. Put the masks into
+    an optimiser with :func:`fsjax.sparsity.with_masks`.
+
+    Args:
+      params: dense parameters.
+      gradients: gradients of the loss on one or more batches, in the structure of ``params``.
+      counts, where: as in :func:`fsjax.sparsity.init_masks`.
+      scope: ``"layer"`` ranks the weights of each layer separately, as in the code of CTRE;
+        ``"global"`` ranks all weights together, as in the SNIP paper, and uses only the sum of
+        ``counts``.
+
+    A layer whose products are all 0, as those of a head that starts at 0 and of the layers before
+    it, cannot be ranked by them. It keeps its own count, of the largest gradients or weights.
+
+    Returns:
+      Bool masks in the structure of ``params``, all true where nothing is masked.
+
+    Examples:
+      >>> shapes = [(64, 100), (100, 10)]
+      >>> print(sparsity.uniform_counts(shapes, 0.1), sparsity.erdos_renyi_counts(shapes, 2.0))
+      >>> print(sparsity.erdos_renyi_density_counts(shapes, 0.1))
+      >>> def counts(shapes):
+      ...     return sparsity.uniform_counts(shapes, 0.1)
+      >>> params = {"kernel": jax.random.normal(jax.random.key(0), (64, 10))}
+      >>> masks = sparsity.init_masks(jax.random.key(1), params, counts)  # at random
+      >>> masks = sparsity.snip_masks(params, jax.tree.map(jnp.sin, params), counts)  # by gradients
+    """
+    slopes = leaves_by_name(gradients)
+    weights = named_leaves(params, where)
+    scores = {name: jnp.abs(slopes[name] * weight) for name, weight in weights.items()}
+    unranked = {name: ~jnp.any(score > 0) for name, score in scores.items()}
+    # Where all weights are 0 the gradients differ, and where all gradients are 0 the weights.
+    fallback = {
+        name: jnp.where(unranked[name], jnp.abs(slopes[name]) + jnp.abs(weights[name]), score)
+        for name, score in scores.items()
+    }
+    return _of_largest(params, fallback, counts, scope, unranked)
+
+
+def grasp_masks(
+    loss: Callable[[PyTree], Array],
+    params: PyTree,
+    counts: Counts,
+    where: Where = is_kernel,
+    scope: Scope = "global",
+) -> PyTree:
+    """Keeps the weights whose removal would reduce the gradient norm most (GraSP, eq. 8).
+
+    Wang, Zhang and Grosse, ICLR 2020: those with the highest ``-weight x (Hessian x gradient)`` are
+    removed.
+
+    Args:
+      loss: function from the parameters to the scalar loss on one or more batches.
+      params: dense parameters.
+      counts, where, scope: as in :func:`snip_masks`; the paper ranks all weights together.
+
+    Returns:
+      Bool masks, as :func:`snip_masks`.
+    """
+    products = leaves_by_name(hessian_gradient(loss, params))
+    scores = {name: products[name] * weight for name, weight in named_leaves(params, where).items()}
+    return _of_largest(params, scores, counts, scope)
+
+
+def hessian_gradient(loss: Callable[[PyTree], Array], params: PyTree) -> PyTree:
+    """The Hessian of a scalar loss times its gradient, in the structure of the parameters."""
+    gradient = jax.grad(loss)
+    return jax.jvp(gradient, (params,), (gradient(params),))[1]
+
+
+def _of_largest(
+    params: PyTree,
+    scores: dict[str, Array],
+    counts: Counts,
+    scope: Scope,
+    apart: Mapping[str, Array] | None = None,
+) -> PyTree:
+    """Masks of the largest scores; layers that are ``apart`` do not compete with the others."""
+    numbers = counts([tuple(score.shape) for score in scores.values()])
+    dense = jax.tree.map(lambda leaf: jnp.ones(jnp.shape(leaf), bool), params)
+    if scope == "layer":
+        pairs = zip(scores.items(), numbers, strict=True)
+        return with_leaves(dense, {name: largest(score, n) for (name, score), n in pairs})
+    alone = {
+        name: jnp.asarray(False if apart is None else apart[name]) & jnp.ones(score.shape, bool)
+        for name, score in scores.items()
+    }
+    together = jnp.concatenate([score.reshape(-1) for score in scores.values()])
+    among = ~jnp.concatenate([own.reshape(-1) for own in alone.values()])
+    kept = sum(
+        jnp.where(own.reshape(-1)[0], 0, n) for own, n in zip(alone.values(), numbers, strict=True)
+    )
+    masks = split(largest(together, kept, among), scores)
+    for (name, score), n in zip(scores.items(), numbers, strict=True):
+        masks[name] = jnp.where(alone[name], largest(score, n), masks[name])
+    return with_leaves(dense, masks)
+
+
 def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
     """Indices in ``jax.tree.leaves`` of the masked leaves; ConfigError if there are none."""
     flat = jax.tree_util.tree_flatten_with_path(params)[0]
@@ -170,8 +308,23 @@ def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
 
 
 def apply_masks(params: PyTree, masks: PyTree) -> PyTree:
-    """Sets parameters to 0 where the mask is false."""
+    """Sets parameters to 0 where the mask is false; ConfigError unless masks are bool."""
+    check_bool(masks)
     return jax.tree.map(lambda leaf, mask: jnp.where(mask, leaf, 0), params, masks)
+
+
+def check_bool(masks: PyTree) -> None:
+    """Checks that masks are bool: scores, and masks saved as numbers, say something else.
+
+    Raises:
+      ConfigError: naming a leaf and its type.
+    """
+    for path, mask in jax.tree.leaves_with_path(masks):
+        if not jnp.issubdtype(jnp.result_type(mask), jnp.bool_):
+            raise ConfigError(
+                f"the mask of {path_name(path)} is {jnp.result_type(mask)}; masks are bool, for "
+                "example scores > 0"
+            )
 
 
 def count_active(masks: PyTree) -> list[Array]:
@@ -180,7 +333,12 @@ def count_active(masks: PyTree) -> list[Array]:
 
 
 def sparsity(masks: PyTree, where: Where = is_kernel) -> Array:
-    """Share of the connections of the masked leaves that are inactive, in [0, 1)."""
+    """Share of the connections of the masked leaves that are inactive, in [0, 1].
+
+    Raises:
+      ConfigError: if no leaf is chosen, or if masks are not bool.
+    """
+    check_bool(masks)
     chosen = named_leaves(masks, where).values()
     active = sum(jnp.sum(mask, dtype=jnp.float32) for mask in chosen)
     return jnp.asarray(1.0 - active / sum(mask.size for mask in chosen))
@@ -189,7 +347,9 @@ def sparsity(masks: PyTree, where: Where = is_kernel) -> Array:
 def named_leaves(tree: PyTree, where: Where = is_kernel) -> dict[str, Array]:
     """The chosen leaves by the name of their path; ConfigError if none is chosen."""
     flat = jax.tree.leaves_with_path(tree)
-    return {path_name(flat[i][0]): flat[i][1] for i in masked_leaves(tree, where)}
+    chosen = [(path_name(flat[i][0]), flat[i][1]) for i in masked_leaves(tree, where)]
+    check_distinct([name for name, _ in chosen])
+    return dict(chosen)
 
 
 def filled_leaves(tree: PyTree, where: Where, value: float) -> dict[str, Array]:

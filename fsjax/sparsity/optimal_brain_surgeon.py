@@ -65,14 +65,14 @@ def brain_surgeon(
       *inputs: calibration rows, at least some hundreds.
       density: share of connections to keep in each layer, in (0, 1], or shares by path pattern.
       structure: :func:`fsjax.sparsity.n_of_m` along the inputs, instead of ``density``.
-      where: which parameters may be pruned. Of these, the ones that are used exactly once, as the
-        weights of a linear map, are pruned.
+      where: which parameters are pruned; each must be used exactly once, as the weights of a
+        matrix product or convolution outside of loops.
       damping: value added to the diagonal of the Hessian, relative to its mean, above 0.
 
     Raises:
-      ConfigError: if none of the parameters is used once in a linear map, unless exactly one of
-        ``density`` and ``structure`` is given, if the structure is not N:M along the inputs, or if
-        it does not fit a layer.
+      ConfigError: if one of the parameters is not used exactly once in a linear map, unless
+        exactly one of ``density`` and ``structure`` is given, if the structure is not N:M along the
+        inputs, if it does not fit a layer, or if the inputs of a layer are not finite.
 
     Examples:
       >>> params = {"kernel": jax.random.normal(jax.random.key(0), (6, 4))}
@@ -85,10 +85,11 @@ def brain_surgeon(
     group = _group_size(density, structure)
     leaves = named_leaves(params, where)
     maps = _used_once(linear_maps(function, params, *inputs), leaves)
-    if not maps:
+    left_out = [path for path in leaves if path not in maps]
+    if left_out:
         raise ConfigError(
-            f"none of {', '.join(leaves)} is used once as the weights of a linear map; choose "
-            "others with the path filter `where`"
+            f"{', '.join(left_out[:4])}: not used exactly once, outside of loops, as the weights "
+            "of a linear map; leave such parameters out with the path filter `where`"
         )
     if structure is not None:
         density = structure.fixed_density
@@ -104,6 +105,11 @@ def brain_surgeon(
                 "divide them; leave the layer out with the path filter `where`"
             )
         hessian = _hessian(function, linear, params, *inputs)
+        if not jnp.isfinite(hessian).all():
+            raise ConfigError(
+                f"the inputs of {path} hold numbers that are not finite; give calibration rows and "
+                "parameters without NaN"
+            )
         weight = named_leaves(params, where)[path]
         matrix = linear.matrix(weight).astype(jnp.float32)
         new, mask = prune_matrix(matrix, hessian, share, group or None, damping=damping)

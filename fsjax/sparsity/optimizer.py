@@ -11,6 +11,8 @@ recompiles the change of connections in every call. ``examples/sparse_cnn.py`` i
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -19,14 +21,15 @@ import optax
 from jax import Array
 
 from fsjax.errors import ConfigError
+from fsjax.sparsity.kernel_axes import AxesByPath, check_known, kernel_axes, to_layers
 from fsjax.sparsity.masks import Where, apply_masks, is_kernel, is_packed, pack, unpack
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.trees import is_output_first, outputs_last, path_name
+from fsjax.sparsity.schedules import TopologySchedule
+from fsjax.sparsity.trees import leaves_by_name, path_name
 from fsjax.sparsity.updates import (
     Call,
     SparseState,
     Wrapper,
-    chosen,
     fixed,
     rewired,
     straight_through,
@@ -40,6 +43,7 @@ def sparse(
     key: Array,
     where: Where = is_kernel,
     *,
+    axes: AxesByPath | None = None,
     output_first: bool | None = None,
     packed_masks: bool = False,
 ) -> optax.GradientTransformationExtraArgs:
@@ -71,9 +75,14 @@ def sparse(
       recipe: from :func:`fsjax.sparsity.rigl` and its like, or a :class:`Recipe`.
       key: PRNG key of the initial connections and the changes.
       where: which parameters are masked; by default all of two or more dimensions but biases.
+      axes: which axes of the parameters are inputs, outputs, positions and stacked layers:
+        :func:`fsjax.sparsity.axes` reads them from the network, or give them by path pattern, for
+        example ``{"*/query/kernel": ("in", "out", "out")}``. Rules, counts and structures see
+        matrices ``(..., inputs, outputs)``, one per stacked layer. Without it, kernels named as
+        those of attention in Flax are read as such, and others by ``output_first``.
       output_first: whether kernels are ``(outputs, inputs, ...)``, as in Equinox, and not
-        ``(..., inputs, outputs)``, as in Flax and Haiku. Rules and structures see the latter in
-        any case. ``None`` looks for modules of Equinox in the parameters.
+        ``(..., inputs, outputs)``, as in Flax and Haiku. ``None`` looks for modules of Equinox in
+        the parameters.
       packed_masks: whether the state holds masks as bits, an eighth of the memory.
 
     Masks of sharded parameters are sharded as these are.
@@ -95,7 +104,7 @@ def sparse(
       >>> params = sparsity.apply_masks(params, masks)
     """
     inner = optax.with_extra_args_support(inner)
-    wrapper = Wrapper(inner, recipe, where, output_first, packed_masks)
+    wrapper = Wrapper(inner, recipe, where, axes, output_first, packed_masks)
 
     def init(params: PyTree) -> SparseState:
         key_masks, key_state = jax.random.split(jax.random.clone(key))
@@ -159,8 +168,16 @@ def masks_of(opt_state: PyTree) -> PyTree:
 
 
 def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
-    """Parameters that are 0 at inactive connections; needed once, before training."""
-    return apply_masks(params, masks_of(opt_state))
+    """Parameters that are 0 at inactive connections; needed once, before training.
+
+    Parameters that belong to another optimiser of ``optax.multi_transform`` stay as they are.
+    """
+    return jax.tree.map(
+        lambda mask, leaf: leaf if _is_other(mask) else jnp.where(mask, leaf, 0),
+        masks_of(opt_state),
+        params,
+        is_leaf=_is_other,
+    )
 
 
 def forward_params(params: PyTree, opt_state: PyTree) -> PyTree:
@@ -170,14 +187,22 @@ def forward_params(params: PyTree, opt_state: PyTree) -> PyTree:
     weights get the gradient that they would have if they were active (straight-through estimator).
     Recipes with ``straight_through`` need this in the loss; with others it changes only gradients.
     """
-    masks = masks_of(opt_state)
     return jax.tree.map(
-        lambda p, mask: p + jax.lax.stop_gradient(jnp.where(mask, p, 0) - p), params, masks
+        lambda mask, p: (
+            p if _is_other(mask) else p + jax.lax.stop_gradient(jnp.where(mask, p, 0) - p)
+        ),
+        masks_of(opt_state),
+        params,
+        is_leaf=_is_other,
     )
 
 
 def with_masks(
-    opt_state: PyTree, masks: PyTree, recipe: Recipe | None = None, where: Where = is_kernel
+    opt_state: PyTree,
+    masks: PyTree,
+    recipe: Recipe | None = None,
+    where: Where = is_kernel,
+    axes: AxesByPath | None = None,
 ) -> PyTree:
     """The optimiser state with other masks, for example of :func:`fsjax.sparsity.snip_masks`.
 
@@ -185,11 +210,11 @@ def with_masks(
       opt_state: state of :func:`sparse` before the first step.
       masks: bool arrays, all true where nothing is masked.
       recipe: recipe with whose structure and counts the masks must agree; ``None`` accepts any.
-      where: as for :func:`sparse`.
+      where, axes: as for :func:`sparse`.
 
     Raises:
-      ConfigError: if the tree or the shapes differ from those of the parameters, or if the masks do
-        not have the structure or the counts of the recipe.
+      ConfigError: if the tree or the shapes differ from those of the parameters, if masks are
+        neither bool nor 0 and 1, or if they do not have the structure or the counts of the recipe.
     """
     present = masks_of(opt_state)
     # Structures are of jaxlib, which has no types.
@@ -206,10 +231,17 @@ def with_masks(
             raise ConfigError(
                 f"the mask of {path_name(path)} has shape {jnp.shape(new)}; it must be {old.shape}"
             )
+        if jnp.issubdtype(jnp.result_type(new), jnp.inexact):
+            raise ConfigError(
+                f"the mask of {path_name(path)} is {jnp.result_type(new)}; pass bool, for example "
+                "scores > 0"
+            )
     masks = jax.tree.map(lambda mask: jnp.asarray(mask, bool), masks)
     if recipe is not None:
-        turned = outputs_last(masks) if is_output_first(masks) else masks
-        recipe.check_masks(turned, chosen(masks, where))
+        kernels = kernel_axes(masks, where, axes)
+        if recipe.needs_axes:
+            check_known(kernels, recipe.structure)
+        recipe.check_masks(to_layers(masks, kernels), lambda path, layer: True)
 
     def replaced(node: SparseState) -> SparseState:
         packed = any(map(is_packed, jax.tree.leaves(node.masks, is_leaf=is_packed)))
@@ -220,6 +252,99 @@ def with_masks(
         opt_state,
         is_leaf=_is_sparse,
     )
+
+
+def check(
+    params: PyTree,
+    opt_state: PyTree,
+    recipe: Recipe | None = None,
+    num_steps: int | None = None,
+    *,
+    where: Where = is_kernel,
+    axes: AxesByPath | None = None,
+) -> None:
+    """Checks a sparse network during training: call it in tests, and first when something is odd.
+
+    Args:
+      params: parameters, after a step or after :func:`mask_params`.
+      opt_state: state of :func:`sparse`, or one that contains it.
+      recipe: if given, the counts, and the steps of the changes, are checked too.
+      num_steps: number of steps of the whole training, for what will never change.
+      where, axes: as for :func:`sparse`.
+
+    Raises:
+      ConfigError: with all that is wrong: inactive weights that are not 0, numbers that are not
+        finite, layers without connections, counts that are not those of the recipe, and changes
+        that never come.
+
+    Examples:
+      >>> tx = sparsity.sparse(optax.adam(1e-3), sparsity.rigl(0.1), jax.random.key(0))
+      >>> params = {"kernel": jnp.ones((64, 10)), "bias": jnp.zeros(10)}
+      >>> opt_state = tx.init(params)
+      >>> params = sparsity.mask_params(params, opt_state)
+      >>> sparsity.check(params, opt_state)  # nothing is wrong
+    """
+    masks = masks_of(opt_state)
+    kernels = kernel_axes(params, where, axes)
+    problems = [
+        problem
+        for path, leaf in leaves_by_name(params).items()
+        for problem in _problems_of_leaf(path, leaf, leaves_by_name(masks).get(path), recipe)
+    ]
+    layers = to_layers(masks, kernels)
+    problems += [f"{name} has no connection" for name, mask in layers.items() if not mask.any()]
+    if recipe is not None:
+        step = int(_state_of(opt_state).step)
+        problems += _problems_of_recipe(recipe, layers, step, num_steps)
+    if problems:
+        raise ConfigError("\n".join([f"{len(problems)} problems:", *problems]))
+
+
+def _problems_of_leaf(
+    path: str, leaf: Array, mask: Array | None, recipe: Recipe | None
+) -> Iterator[str]:
+    if jnp.issubdtype(leaf.dtype, jnp.inexact) and not jnp.isfinite(leaf).all():
+        yield f"{path} has {int((~jnp.isfinite(leaf)).sum())} numbers that are not finite"
+    if mask is None or (recipe is not None and recipe.straight_through):
+        return
+    wrong = (leaf != 0) & ~mask
+    if wrong.any():
+        yield (
+            f"{path} has {int(wrong.sum())} inactive weights that are not 0; mask_params sets them "
+            "to 0, and nothing may follow sparse in a chain"
+        )
+
+
+def _problems_of_recipe(
+    recipe: Recipe, layers: Mapping[str, Array], step: int, num_steps: int | None
+) -> Iterator[str]:
+    times = recipe.times
+    if recipe.drop is not None and num_steps is not None:
+        if not _has_change(times, num_steps):
+            yield f"no connection ever changes in {num_steps} steps"
+        elif recipe.prunes and float(times(num_steps)) < 1:
+            share = float(times(num_steps))
+            yield f"after {num_steps} steps pruning is only {share:.0%} of its way; end it earlier"
+    if recipe.prunes and not (_has_change(times, step) and float(times(step)) >= 1):
+        return
+    try:
+        recipe.check_masks(OrderedDict(layers), lambda path, layer: True)
+    except ConfigError as error:
+        yield str(error)
+
+
+def _has_change(times: TopologySchedule, step: int) -> bool:
+    """Whether a change has come by a step."""
+    return bool(jnp.any(jax.vmap(times.is_due)(jnp.arange(1, step + 1))))
+
+
+def _state_of(opt_state: PyTree) -> SparseState:
+    return next(filter(_is_sparse, jax.tree.leaves(opt_state, is_leaf=_is_sparse)))
+
+
+def _is_other(node: Any) -> bool:
+    """Whether a parameter belongs to another optimiser than this one."""
+    return isinstance(node, optax.MaskedNode)
 
 
 def _is_sparse(node: Any) -> bool:

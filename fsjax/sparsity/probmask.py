@@ -31,7 +31,7 @@ from jax.flatten_util import ravel_pytree
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.sparsity.kth import largest
 from fsjax.sparsity.masks import Where, filled_leaves, is_kernel
-from fsjax.sparsity.phases import active_between, cosine_by_epoch
+from fsjax.sparsity.schedules import active_between, cosine_by_epoch
 from fsjax.sparsity.trees import path_name
 from fsjax.typing import PyTree
 

@@ -17,6 +17,7 @@ from fsjax.arguments import Count, Fraction, Positive, Share, check
 from fsjax.errors import ConfigError
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity.masks import (
+    Scope,
     Where,
     apply_masks,
     by_pattern,
@@ -28,10 +29,18 @@ from fsjax.sparsity.masks import (
     named_leaves,
     uniform_counts,
 )
-from fsjax.sparsity.pruning import Scope, pruned
 from fsjax.sparsity.schedules import Periodic, Polynomial, ShareAt, Timed, TopologySchedule
 from fsjax.sparsity.structures import Structure, unstructured
-from fsjax.sparsity.topology import Changed, DropRule, GrowRule, Layer, needs_of, rewire, shrinks
+from fsjax.sparsity.topology import (
+    Changed,
+    DropRule,
+    GrowRule,
+    Layer,
+    Rules,
+    as_rules,
+    pruned,
+    rewire,
+)
 from fsjax.sparsity.trees import path_name, with_leaves
 from fsjax.typing import PyTree
 
@@ -186,15 +195,24 @@ class Recipe:
             )
 
     @property
+    def rules(self) -> Rules:
+        """The drop and the grow rule with what is known about them."""
+        return as_rules(self.drop, self.grow)
+
+    @property
     def prunes(self) -> bool:
         """Whether connections are pruned, or chosen anew among all, instead of being moved."""
         return self.grow is None and (self.schedule is not None or self.straight_through)
 
     @property
+    def needs_axes(self) -> bool:
+        """Whether the structure looks at inputs and outputs, and not at single connections."""
+        return self.structure is not None and self.structure.name != unstructured().name
+
+    @property
     def needs_momentum(self) -> bool:
         """Whether one of the rules needs the running mean of the gradients."""
-        rules = (rule for rule in (self.drop, self.grow) if rule is not None)
-        return any("momentum" in needs_of(rule) for rule in rules)
+        return "momentum" in self.rules.needs
 
     @property
     def times(self) -> TopologySchedule:
@@ -311,7 +329,7 @@ class Recipe:
         shapes, names = [leaf.shape for leaf in leaves.values()], list(leaves)
         self._check_fits(dict(zip(names, shapes, strict=True)))
         structure = self.structure or unstructured()
-        exact = not self.prunes and not (self.drop is not None and shrinks(self.grow))
+        exact = not self.prunes and self.rules.keep_counts
         for (name, mask), units in zip(leaves.items(), self.units(shapes, names), strict=True):
             layout = structure.layout(mask.shape)
             active = layout.active(mask)
@@ -392,15 +410,18 @@ class Recipe:
         ):
             all_units = structure.layout(shape).sizes[1]
             # Rounded down, so that nothing is pruned too early; the final count is exact.
-            removed = jnp.floor(jnp.asarray(progress, jnp.float32) * (all_units - units) + 1e-3)
-            counts[name] = all_units - removed.astype(jnp.int32)
+            share = jnp.asarray(progress, jnp.float32)
+            removed = jnp.floor(share * (all_units - units) + 1e-3).astype(jnp.int32)
+            # Above 2^24 connections a float32 no longer holds each whole number.
+            counts[name] = jnp.where(share >= 1, units, jnp.maximum(all_units - removed, units))
         if self.straight_through:
             layers = {
                 name: layer._replace(mask=jnp.ones_like(layer.mask))
                 for name, layer in layers.items()
             }
-        assert self.drop is not None  # as _check_pruning says
-        remaining = pruned(layers, self.drop, counts, key, self.structure, self.scope)
+        drop = self.rules.drop
+        assert drop is not None  # as _check_pruning says
+        remaining = pruned(layers, drop, counts, key, self.structure, self.scope)
         new_masks = with_leaves(masks, remaining)
         if self.straight_through:
             return Changed(params, new_masks, jax.tree.map(jnp.ones_like, new_masks))

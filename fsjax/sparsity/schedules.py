@@ -3,6 +3,8 @@
 A schedule answers two questions about a step, counted from 1: whether connections change
 (``schedule.is_due(step)``), and how far the network has been pruned from dense to the density of
 the recipe (``schedule(step)``, from 0 to 1).
+
+For Optax there are learning rates by epoch, and optimisers that act in a range of steps.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import Protocol
 
+import jax
 import jax.numpy as jnp
+import optax
 from jax import Array
 
 from fsjax.arguments import Count, Positive, check
@@ -73,6 +77,11 @@ class Periodic:
         check(Count, every=self.every)
         check(Count | None, end_step=self.end)
         _check_steps(self.start, self.end)
+        if self.end is not None and self.start + self.every >= self.end:
+            raise ConfigError(
+                f"no change comes before end={self.end}: the first would be at step "
+                f"{self.start + self.every}; choose a smaller every, or a later end"
+            )
 
     def is_due(self, step: Array | int) -> Array:
         """True every ``every`` steps after the start, before the end."""
@@ -144,6 +153,44 @@ def periodic(every: int, start: int = 0, end: int | None = None) -> Periodic:
       ConfigError: for values outside these ranges.
     """
     return Periodic(every, start, end)
+
+
+def cosine_by_epoch(
+    first: Array | float, last: Array | float, num_epochs: int, steps_per_epoch: int
+) -> optax.Schedule:
+    """A cosine learning rate schedule that changes once per epoch (BinMask, Algorithm 1).
+
+    The rate is ``first`` in the first epoch, and ``last`` from the last of ``num_epochs`` (at least
+    1) on; an epoch has ``steps_per_epoch`` optimiser steps.
+    """
+
+    def schedule(step: Array) -> Array:
+        epoch = jnp.minimum(step // steps_per_epoch, num_epochs - 1)
+        progress = epoch / max(num_epochs - 1, 1)
+        return last + 0.5 * (first - last) * (1.0 + jnp.cos(jnp.pi * progress))
+
+    return schedule
+
+
+def active_between(
+    inner: optax.GradientTransformation, start: int, end: int | None = None
+) -> optax.GradientTransformation:
+    """Restricts an optimiser to the steps from ``start`` to before ``end``.
+
+    In all other steps its moments and schedules do not advance either. ``None`` has no end.
+    """
+    return optax.conditionally_mask(
+        inner, lambda step: (step >= start) & (end is None or step < end)
+    )
+
+
+def clip_params(limit: float) -> optax.GradientTransformation:
+    """Shortens updates so that every parameter ends within ``[-limit, limit]``."""
+
+    def shortened(updates: optax.Updates, params: optax.Params) -> optax.Updates:
+        return jax.tree.map(lambda u, p: jnp.clip(p + u, -limit, limit) - p, updates, params)
+
+    return optax.stateless(shortened)
 
 
 def _check_steps(start: int, end: int | None) -> None:

@@ -12,6 +12,8 @@ structure          unit                  group
 `fan_in`           a connection          the connections of an output
 `n_of_m`           a connection          M consecutive inputs of an output
 =================  ====================  ===========================
+
+:func:`tile_of` finds the tiles of a given mask.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from fsjax.arguments import Count, check
@@ -31,6 +34,13 @@ from fsjax.sparsity.kth import ordered_bits, smallest
 
 #: Largest group whose units are compared pairwise; for larger ones bisection is faster.
 COMPARED = 32
+
+#: Lengths of the sides of tiles.
+_SIDES = (64, 32, 16, 8, 4, 2)
+
+#: Largest share of stored inputs per output, including padding, at which fan-in or tiles can be
+#: faster than a dense matrix.
+MAX_PADDED = 0.5
 
 
 class Layout(NamedTuple):
@@ -237,6 +247,30 @@ def lowest(scores: Array, count: Array | int, among: Array) -> Array:
 def highest(scores: Array, count: Array | int, among: Array) -> Array:
     """Marks the ``count`` highest scores of each group; otherwise as :func:`lowest`."""
     return lowest(~ordered_bits(scores), count, among)
+
+
+def tile_of(mask: np.ndarray) -> tuple[int, int] | None:
+    """The largest tile ``(height, width)`` that fits a mask ``(I, O)``.
+
+    Returns:
+      ``None`` if there is no tile larger than 1 x 1, or if more than half of the tiles are active.
+    """
+    sizes = [(h, w) for h in (*_SIDES, 1) for w in (*_SIDES, 1) if h * w > 1]
+    for height, width in sorted(sizes, key=math.prod, reverse=True):
+        if mask.shape[0] % height or mask.shape[1] % width:
+            continue
+        tiles = cut_into_tiles(mask, height, width)
+        active = tiles.all((2, 3))
+        if (active == tiles.any((2, 3))).all() and 0 < active.mean() <= MAX_PADDED:
+            return height, width
+    return None
+
+
+def cut_into_tiles(values: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Splits a matrix ``(I, O)`` into tiles, ``(O / w, I / h, h, w)``."""
+    rows, columns = values.shape
+    cut = values.reshape(rows // height, height, columns // width, width)
+    return cut.transpose(2, 0, 1, 3)
 
 
 def _axis_first(name: str, axis: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,23 +1,22 @@
-"""Describes sparse networks: tables, degrees of neurons, overlap of two networks, pictures."""
+"""Describes sparse networks: cost, tables, degrees of neurons, overlap, pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fsjax.errors import ConfigError
 from fsjax.extras import require
+from fsjax.sparsity.connections import Connections, layer_masks
+from fsjax.sparsity.kernel_axes import AxesByPath, KernelAxes, kernel_axes
 from fsjax.sparsity.linear_maps import LinearMap, linear_maps
 from fsjax.sparsity.masks import Where, is_kernel, named_leaves
-from fsjax.sparsity.tiles import tile_of
-from fsjax.sparsity.trees import (
-    check_same_shapes,
-    is_output_first,
-    leaves_by_name,
-    outputs_last,
-)
+from fsjax.sparsity.structures import tile_of
+from fsjax.sparsity.trees import check_same_shapes, leaves_by_name
 from fsjax.typing import PyTree
 
 if TYPE_CHECKING:
@@ -28,8 +27,64 @@ if TYPE_CHECKING:
 _GROUPS = (2, 4, 8, 16, 32)
 
 
+def count_connections(params: PyTree, masks: PyTree = ()) -> int:
+    """Number of active weights, the papers' #params (WAST, eq. 5).
+
+    The sum over layers of the L0 norm of the weight matrix. A connection is active if its mask is
+    true, whatever its weight. Biases and other vectors do not count.
+
+    Args:
+      params: arrays of one network (one seed); those with two or more dimensions are weights.
+      masks: boolean arrays with the structure and shapes of ``params``, or ``()`` if nothing is
+        masked. Instead of a mask, a layer may have :class:`fsjax.sparsity.connections.Connections`.
+
+    Raises:
+      ConfigError: if ``masks`` has another structure or other shapes.
+
+    Examples:
+      >>> params = {"kernel": jnp.ones((64, 10)), "bias": jnp.zeros(10)}
+      >>> connections = fsjax.evaluation.count_connections(params)  # 640
+      >>> print(fsjax.evaluation.training_flops(connections, num_samples=1000, num_epochs=10))
+    """
+    leaves = layer_masks(masks)
+    number = sum(leaf.rows.size for leaf in leaves if isinstance(leaf, Connections))
+    if number:
+        others = [leaf for leaf in leaves if not isinstance(leaf, Connections)]
+        return number + count_connections(others, others)
+    weights, structure = jax.tree.flatten(params)
+    shapes = [np.shape(leaf) for leaf in weights]
+    if isinstance(masks, tuple) and not masks:
+        return sum(int(np.prod(shape)) for shape in shapes if len(shape) >= 2)
+    active, other = jax.tree.flatten(masks)
+    active_shapes = [np.shape(leaf) for leaf in active]
+    # The annotations of JAX refer to a PyTreeDef that its stubs do not define.
+    if other != structure or active_shapes != shapes:  # type: ignore[operator]
+        raise ConfigError(
+            f"masks {other} with shapes {active_shapes} do not match params {structure} with "
+            f"shapes {shapes}; give one mask per array, or () for no masks"
+        )
+    return sum(int(np.count_nonzero(leaf)) for leaf in active if np.ndim(leaf) >= 2)
+
+
+def training_flops(connections: int, num_samples: int, num_epochs: int, each: float = 6.0) -> float:
+    """Number of floating-point operations of training, as in WAST's Table 3 (appendix A.2).
+
+    Args:
+      connections: number of connections, from :func:`count_connections`.
+      num_samples: rows per epoch.
+      num_epochs: number of epochs.
+      each: operations per connection and row: by default 2 in the forward pass (a multiplication
+        and an addition) and 4 in the backward pass.
+    """
+    return each * connections * num_samples * num_epochs
+
+
 def summarize(
-    params: PyTree, masks: PyTree, function: Callable | None = None, *inputs: PyTree
+    params: PyTree,
+    masks: PyTree,
+    function: Callable | None = None,
+    *inputs: PyTree,
+    axes: AxesByPath | None = None,
 ) -> pd.DataFrame:
     """Tabulates the layers of a sparse network: a row per weight array, and one for all.
 
@@ -38,6 +93,8 @@ def summarize(
       masks: bool arrays in the structure of ``params``, as from :func:`fsjax.sparsity.masks_of`.
       function: ``(params, *inputs) -> outputs``; if given, the FLOPs of a call are counted.
       *inputs: an example, arrays or their shapes.
+      axes: as for :func:`fsjax.sparsity.sparse`; structures are told of matrices
+        ``(..., inputs, outputs)``.
 
     Returns:
       A table with the columns ``shape``, ``structure`` (``"dense"``, ``"channels"``,
@@ -53,7 +110,7 @@ def summarize(
     leaves = leaves_by_name(params)
     by_path = {path: np.asarray(mask) for path, mask in leaves_by_name(masks).items()}
     check_same_shapes(leaves, by_path, "the parameters", "the masks")
-    turned = leaves_by_name(outputs_last(masks)) if is_output_first(params) else by_path
+    kernels = kernel_axes(params, _is_matrix if axes is None else is_kernel, axes)
     maps: dict[str, list[LinearMap]] = {}
     for linear in linear_maps(function, params, *inputs) if function is not None else ():
         maps.setdefault(linear.path, []).append(linear)
@@ -64,7 +121,7 @@ def summarize(
         active, vectors = int(mask.sum()), sum(linear.rows for linear in maps.get(path, ()))
         rows[path] = {
             "shape": " x ".join(map(str, leaves[path].shape)),
-            "structure": structure_of_mask(np.asarray(turned[path])),
+            "structure": _structure(kernels[path], mask) if path in kernels else "",
             "connections": mask.size,
             "active": active,
             "density": active / mask.size,
@@ -82,6 +139,16 @@ def summarize(
     table.index.name = "path"
     table = table.astype(dict.fromkeys(total.index, int))
     return table if function is not None else table.drop(columns=["flops", "dense_flops"])
+
+
+def _is_matrix(path: tuple[str, ...], leaf: Any) -> bool:
+    return jnp.ndim(leaf) >= 2
+
+
+def _structure(kernel: KernelAxes, mask: np.ndarray) -> str:
+    """The structure of all layers of a kernel, or ``"unstructured"`` where they differ."""
+    found = {structure_of_mask(np.asarray(layer)) for layer in kernel.layers(mask)}
+    return found.pop() if len(found) == 1 else "unstructured"
 
 
 def structure_of_mask(mask: np.ndarray) -> str:

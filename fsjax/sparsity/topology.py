@@ -24,22 +24,22 @@ Whatever a rule returns, a layer keeps exactly its number of connections:
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import re
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 
 from fsjax.errors import ConfigError, check_choice
 from fsjax.sparsity.kth import count_true, largest, preferred, smallest
-from fsjax.sparsity.masks import Where, is_kernel, named_leaves
-from fsjax.sparsity.structures import Structure, highest
-from fsjax.sparsity.trees import leaves_by_name
+from fsjax.sparsity.masks import Scope
+from fsjax.sparsity.structures import Structure, highest, lowest, unstructured
+from fsjax.sparsity.trees import split
 from fsjax.typing import PyTree
 
 
@@ -105,9 +105,6 @@ DropRule = Callable[[Layer, Array, Array], Array]
 #: choice of as many as were dropped. ``dropped`` is bool; these connections may come back at once.
 GrowRule = Callable[[Layer, Array, Array], Array]
 
-#: A rule, for decorators that give back what they take.
-Rule = TypeVar("Rule", bound=Callable[..., Array])
-
 #: What :func:`needs` may name.
 OPTIONAL = (
     "gradient",
@@ -119,14 +116,66 @@ OPTIONAL = (
     "state",
 )
 
-
-def marked(rule: Rule, name: str, value: object) -> Rule:
-    """Gives a rule an attribute and returns it."""
-    setattr(rule, name, value)
-    return rule
+#: What a rule takes over from its function, for documentation tools and for pickle.
+_OF_FUNCTION = ("__module__", "__name__", "__qualname__", "__doc__")
 
 
-def needs(*fields: str) -> Callable[[Rule], Rule]:
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """A drop or grow rule as a value: a function, and what the library has to know about it.
+
+    A rule is called like its function. :func:`as_rule` makes one of a plain function.
+
+    Attributes:
+      function: ``(layer, fraction, key)`` or ``(layer, dropped, key)`` to scores or a choice.
+      name: what messages call the rule.
+      needs: the optional fields of :class:`Layer` that it reads.
+      active_only: whether a drop rule looks at active connections alone, see :func:`active_only`.
+      may_shrink: whether the choice of a grow rule may be too small, see :func:`may_shrink`.
+      between: the rules that :func:`fsjax.sparsity.grow.switched` switches between.
+    """
+
+    function: Callable[[Layer, Any, Array], Array]
+    name: str
+    needs: frozenset[str] = frozenset()
+    active_only: bool = False
+    may_shrink: bool = False
+    between: tuple[Rule, Rule] | None = None
+
+    def __post_init__(self) -> None:
+        function = inspect.unwrap(self.function)
+        if inspect.isfunction(function):
+            # As functools.update_wrapper, which cannot set attributes of a frozen instance.
+            vars(self).update({name: getattr(function, name) for name in _OF_FUNCTION})
+            vars(self).update(__wrapped__=function)
+
+    def __call__(self, layer: Layer, fraction_or_dropped: Array | float, key: Array, /) -> Array:
+        """Calls the function."""
+        return self.function(layer, fraction_or_dropped, key)
+
+    def __reduce__(self) -> str:
+        """A decorated function is pickled by its name, like any function."""
+        return vars(self).get("__qualname__", self.name)
+
+
+def as_rule(function: DropRule | GrowRule | Rule) -> Rule:
+    """The rule that a function is: rules are returned as they are, plain functions need nothing.
+
+    Whatever takes a rule from users calls this, so that all other code handles a :class:`Rule`. It
+    is also the decorator of rules that need nothing.
+    """
+    if isinstance(function, Rule):
+        return function
+    if isinstance(function, functools.partial):
+        rule = as_rule(function.func)
+        partial = functools.partial(rule.function, *function.args, **function.keywords)
+        return dataclasses.replace(rule, function=partial)
+    named = inspect.unwrap(function)
+    is_function = inspect.isroutine(named)
+    return Rule(function, named.__name__ if is_function else type(function).__name__)
+
+
+def needs(*fields: str) -> Callable[[DropRule | GrowRule], Rule]:
     """Decorates a rule with the optional fields of :class:`Layer` that it needs.
 
     Raises:
@@ -135,56 +184,50 @@ def needs(*fields: str) -> Callable[[Rule], Rule]:
     for field in fields:
         check_choice("needs", field, OPTIONAL)
 
-    def mark(rule: Rule) -> Rule:
-        return marked(rule, "needs", fields)
+    def decorate(rule: DropRule | GrowRule) -> Rule:
+        return dataclasses.replace(as_rule(rule), needs=frozenset(fields))
 
-    return mark
-
-
-def needs_of(*rules: Callable | None) -> set[str]:
-    """The optional fields that any of the rules needs."""
-    return {field for rule in rules for field in _mark_of(rule, "needs", ())}
+    return decorate
 
 
-def may_shrink(rule: Rule) -> Rule:
+def may_shrink(rule: GrowRule) -> Rule:
     """Decorates a grow rule whose choice may be smaller than the number that was dropped.
 
     The layer then has fewer connections from there on (NeuroFS). Without this decorator a choice
     that is too small is filled up.
     """
-    return marked(rule, "may_shrink", True)
+    return dataclasses.replace(as_rule(rule), may_shrink=True)
 
 
-def shrinks(rule: GrowRule | None) -> bool:
-    """Whether a layer may lose connections to a grow rule; without any rule it does."""
-    return rule is None or _mark_of(rule, "may_shrink", False)
-
-
-def active_only(rule: Rule) -> Rule:
+def active_only(rule: DropRule) -> Rule:
     """Decorates a drop rule that looks at active connections alone, whatever their arrangement.
 
     Such a rule also works on a vector of the values of all connections, so it can rewire layers
     that store no matrix. A rule that sums the weights of each neuron needs the matrix.
     """
-    return marked(rule, "active_only", True)
+    return dataclasses.replace(as_rule(rule), active_only=True)
 
 
-def is_active_only(rule: DropRule | None) -> bool:
-    """Whether a drop rule was decorated by :func:`active_only`; no rule looks at nothing."""
-    return rule is None or _mark_of(rule, "active_only", False)
+class Rules(NamedTuple):
+    """The drop and the grow rule of a change; ``None`` as in :func:`rewire`."""
+
+    drop: Rule | None
+    grow: Rule | None
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The optional fields of :class:`Layer` that either of them needs."""
+        return frozenset[str]().union(*(rule.needs for rule in self if rule is not None))
+
+    @property
+    def keep_counts(self) -> bool:
+        """Whether a change leaves the number of connections of a layer as it is."""
+        return self.drop is None or (self.grow is not None and not self.grow.may_shrink)
 
 
-def rule_name(rule: Callable) -> str:
-    """What messages call a rule."""
-    return getattr(_function_of(rule), "__name__", type(rule).__name__)
-
-
-def _function_of(rule: Callable) -> Callable:
-    return rule.func if isinstance(rule, functools.partial) else rule
-
-
-def _mark_of(rule: Callable | None, name: str, default: Any) -> Any:
-    return default if rule is None else getattr(_function_of(rule), name, default)
+def as_rules(drop: DropRule | None, grow: GrowRule | None) -> Rules:
+    """The rules that two functions are."""
+    return Rules(*(rule if rule is None else as_rule(rule) for rule in (drop, grow)))
 
 
 def choose_dropped(rule: DropRule, layer: Layer, fraction: Array | float, key: Array) -> Array:
@@ -199,9 +242,7 @@ def choose_dropped(rule: DropRule, layer: Layer, fraction: Array | float, key: A
     Raises:
       ConfigError: if the rule returns another shape or type than it may.
     """
-    # Rules treat a number and a traced scalar alike.
-    answer = rule(layer, cast(Array, fraction), key)
-    picks = _checked(answer, f"the drop rule {rule_name(rule)}", layer)
+    picks = _answer("drop", as_rule(rule), layer, fraction, key)
     if picks.dtype == bool:
         return picks & layer.mask
     return smallest(picks, number_to_drop(layer.mask, fraction), layer.mask)
@@ -221,16 +262,20 @@ def choose_grown(rule: GrowRule, layer: Layer, dropped: Array, key: Array) -> Ar
     Raises:
       ConfigError: if the rule returns another shape or type than it may.
     """
-    picks = _checked(rule(layer, dropped, key), f"the grow rule {rule_name(rule)}", layer)
+    grow = as_rule(rule)
+    picks = _answer("grow", grow, layer, dropped, key)
     free, wanted = ~layer.mask | dropped, count_true(dropped)
     if picks.dtype == bool:
-        return preferred(picks, wanted, free & picks if shrinks(rule) else free)
+        return preferred(picks, wanted, free & picks if grow.may_shrink else free)
     return largest(picks, wanted, free)
 
 
-def _checked(picks: Any, subject: str, layer: Layer) -> Array:
-    """What a rule returned as an array, of a shape and type that a rule may return."""
-    shape = layer.weight.shape
+def _answer(
+    kind: str, rule: Rule, layer: Layer, fraction_or_dropped: Array | float, key: Array
+) -> Array:
+    """What a rule returns, as an array of a shape and type that a rule may return."""
+    picks: Any = rule(layer, fraction_or_dropped, key)
+    subject, shape = f"the {kind} rule {rule.name}", layer.weight.shape
     allowed = (
         f"floating point or uint32 (scores) or bool (a choice) in the shape {shape} of layer.weight"
     )
@@ -283,23 +328,25 @@ def rewire(
       ConfigError: if a rule returns neither scores nor a choice in the shape of the weights, or a
         choice where a structure needs scores.
     """
-    if drop is None:
+    rules = as_rules(drop, grow)
+    if rules.drop is None:
         return Rewired(layer.mask, jnp.zeros_like(layer.mask))
     key_drop, key_grow = jax.random.split(key)
     if structure is not None:
-        mask = _rewired_units(layer, drop, grow, fraction, (key_drop, key_grow), structure)
+        keys = (key_drop, key_grow)
+        mask = _rewired_units(layer, rules.drop, rules.grow, fraction, keys, structure)
         return Rewired(mask, mask & ~layer.mask)
-    dropped = choose_dropped(drop, layer, fraction, key_drop)
+    dropped = choose_dropped(rules.drop, layer, fraction, key_drop)
     mask = layer.mask & ~dropped
-    if grow is not None:
-        mask |= choose_grown(grow, layer, dropped, key_grow)
+    if rules.grow is not None:
+        mask |= choose_grown(rules.grow, layer, dropped, key_grow)
     return Rewired(mask, mask & ~layer.mask)
 
 
 def _rewired_units(
     layer: Layer,
-    drop: DropRule,
-    grow: GrowRule | None,
+    drop: Rule,
+    grow: Rule | None,
     fraction: Array | float,
     keys: tuple[Array, Array],
     structure: Structure,
@@ -314,7 +361,7 @@ def _rewired_units(
     if grow is None:
         return layout.mask(kept, layer.mask.shape)
     lost = layout.mask(dropped, layer.mask.shape)
-    answer = _checked(grow(layer, lost, keys[1]), f"the grow rule {rule_name(grow)}", layer)
+    answer = _answer("grow", grow, layer, lost, keys[1])
     _check_scores(answer, "grow", grow, structure)
     of_group = jnp.sum(dropped, axis=1, dtype=jnp.int32)
     grown = highest(layout.scores(answer), of_group, ~kept)
@@ -322,27 +369,80 @@ def _rewired_units(
 
 
 def scores_of(
-    rule: DropRule, layer: Layer, fraction: Array | float, key: Array, structure: Structure | None
+    rule: Rule, layer: Layer, fraction: Array | float, key: Array, structure: Structure | None
 ) -> Array:
     """The scores of a drop rule, in the shape of the weights.
 
     Raises:
       ConfigError: if it returns a choice.
     """
-    answer = _checked(
-        rule(layer, cast(Array, fraction), key), f"the drop rule {rule_name(rule)}", layer
-    )
+    answer = _answer("drop", rule, layer, fraction, key)
     _check_scores(answer, "drop", rule, structure)
     return answer
 
 
-def _check_scores(answer: Array, kind: str, rule: Callable, structure: Structure | None) -> None:
+def _check_scores(answer: Array, kind: str, rule: Rule, structure: Structure | None) -> None:
     if answer.dtype == bool:
         subject = "pruning" if structure is None else f"the structure {structure}"
         raise ConfigError(
-            f"the {kind} rule {rule_name(rule)} chooses connections, and {subject} needs scores; "
+            f"the {kind} rule {rule.name} chooses connections, and {subject} needs scores; "
             f"take another rule, such as {kind}.{'magnitude' if kind == 'drop' else 'random'}"
         )
+
+
+def pruned(
+    layers: Mapping[str, Layer],
+    rule: Rule,
+    counts: Mapping[str, Array | int],
+    key: Array,
+    structure: Structure | None = None,
+    scope: Scope = "layer",
+) -> dict[str, Array]:
+    """Returns masks of the connections with the highest scores.
+
+    Args:
+      layers: by path; inactive connections stay inactive.
+      rule: drop rule that returns scores.
+      counts: how many units of each group of a layer are left, at most as many as are active; may
+        be traced. With ``scope="global"`` only their sum matters.
+      key: PRNG key; each layer folds in its number.
+      structure: which connections go together; ``None`` is each by itself.
+      scope: ``"layer"``, or ``"global"`` (without a structure), where layers may lose more or
+        fewer than ``counts`` says.
+
+    Returns:
+      Bool masks by path. Ties go by position, the lowest first.
+
+    Raises:
+      ConfigError: if the rule returns a choice in place of scores.
+    """
+    if scope == "global":
+        return _pruned_together(layers, rule, counts, key)
+    masks = {}
+    for name, layer in layers.items():
+        layout = (structure or unstructured()).layout(layer.weight.shape)
+        scores = layout.scores(_scores(rule, layer, key, structure))
+        active = layout.active(layer.mask)
+        surplus = jnp.sum(active, axis=1, dtype=jnp.int32) - counts[name]
+        left = active & ~lowest(scores, jnp.maximum(surplus, 0), active)
+        masks[name] = layout.mask(left, layer.mask.shape)
+    return masks
+
+
+def _pruned_together(
+    layers: Mapping[str, Layer], rule: Rule, counts: Mapping[str, Array | int], key: Array
+) -> dict[str, Array]:
+    scores = [
+        _scores(rule, layer, key, None).astype(jnp.float32).reshape(-1) for layer in layers.values()
+    ]
+    active = jnp.concatenate([layer.mask.reshape(-1) for layer in layers.values()])
+    number = jnp.sum(active, dtype=jnp.int32) - sum(counts[name] for name in layers)
+    left = active & ~smallest(jnp.concatenate(scores), jnp.maximum(number, 0), active)
+    return split(left, {name: layer.mask for name, layer in layers.items()})
+
+
+def _scores(rule: Rule, layer: Layer, key: Array, structure: Structure | None) -> Array:
+    return scores_of(rule, layer, 1.0, jax.random.fold_in(key, layer.number), structure)
 
 
 class Changed(NamedTuple):
@@ -357,63 +457,6 @@ class Changed(NamedTuple):
     params: PyTree
     masks: PyTree
     kept: PyTree
-
-
-def layers_of(
-    params: PyTree,
-    masks: PyTree,
-    where: Where = is_kernel,
-    *,
-    search: Array | None = None,
-    state: Any = None,
-    **fields: PyTree | None,
-) -> dict[str, Layer]:
-    """What the rules see of every masked leaf, by its path, from the input on.
-
-    Args:
-      params, masks: trees of the same structure.
-      where: which leaves are masked.
-      search, state: of every :class:`Layer`.
-      **fields: further fields of :class:`Layer`, each a tree with an array at the path of the
-        masked leaves; other leaves are ignored and may be missing. Or ``None``.
-    """
-    weights, flat = named_leaves(params, where), leaves_by_name(masks)
-    by_field = {field: leaves_by_name(tree) for field, tree in fields.items()}
-    return {
-        name: Layer(
-            weights[name],
-            flat[name],
-            number,
-            search=search,
-            state=state,
-            **{field: of.get(name) for field, of in by_field.items()},
-        )
-        for number, name in enumerate(sorted(weights, key=_natural))
-    }
-
-
-def keep_moments(
-    optimizer: optax.GradientTransformation, state: PyTree, changed: Changed
-) -> PyTree:
-    """The state of an optimiser where connections were kept, its initial value elsewhere."""
-    fresh = optimizer.init(changed.params)
-    # kept in place of every copy of the parameters, and True in place of everything else
-    selected = optax.tree.map_params(
-        optimizer,
-        lambda leaf, keep: leaf if _is_masked_out(leaf) else keep,
-        state,
-        changed.kept,
-        transform_non_params=lambda _: True,
-        is_leaf=_is_masked_out,
-    )
-
-    def choose(keep: Array | bool, old: Array, initial: Array) -> Array:
-        # Factored moments have no entry for each connection.
-        if isinstance(keep, bool) or keep.shape != old.shape:
-            return old
-        return jnp.where(keep, old, initial)
-
-    return jax.tree.map(choose, selected, state, fresh)
 
 
 def cond_with_key(
@@ -434,13 +477,3 @@ def number_to_drop(mask: Array, fraction: Array | float) -> Array:
     active = count_true(mask)
     # A small lift, as 0.3 x 10 is a little below 3 in float32.
     return jnp.floor(fraction * active.astype(jnp.float32) + 1e-3).astype(jnp.int32)
-
-
-def _natural(name: str) -> list[tuple[bool, int | str]]:
-    """Sorts ``layer_2`` before ``layer_10``."""
-    parts = re.split(r"(\d+)", name)
-    return [(part.isdigit(), int(part) if part.isdigit() else part) for part in parts]
-
-
-def _is_masked_out(node: Any) -> bool:
-    return isinstance(node, optax.MaskedNode)

@@ -1,8 +1,9 @@
-"""Access to the leaves of parameter trees by the names of their paths."""
+"""The leaves of parameter trees by the names of their paths, as NumPy arrays too."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -27,7 +28,23 @@ def path_name(path: tuple) -> str:
 def leaves_by_name(tree: PyTree, none: bool = False) -> dict[str, Array]:
     """All leaves by the names of their paths; with ``none=True`` including ``None`` leaves."""
     is_leaf = (lambda node: node is None) if none else None
-    return {path_name(path): leaf for path, leaf in jax.tree.leaves_with_path(tree, is_leaf)}
+    pairs = jax.tree.leaves_with_path(tree, is_leaf)
+    leaves = {path_name(path): leaf for path, leaf in pairs}
+    check_distinct([path_name(path) for path, _ in pairs])
+    return leaves
+
+
+def check_distinct(names: Sequence[str]) -> None:
+    """Checks that no two leaves have the same name, as ``{"a/b": x, "a": {"b": y}}`` has them.
+
+    Raises:
+      ConfigError: naming one that occurs twice.
+    """
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise ConfigError(
+            f"two parameters have the path {twice}; give their modules names without slashes"
+        )
 
 
 def with_leaves(tree: PyTree, leaves: Mapping[str, Array | None]) -> PyTree:
@@ -65,6 +82,78 @@ def check_same_shapes(
             )
 
 
+def to_numpy(params: PyTree, masks: PyTree | None = None) -> dict[str, np.ndarray]:
+    """Contiguous NumPy arrays of the parameters, by path, for example ``"params.Dense_0.kernel"``.
+
+        safetensors.numpy.save_file(sparsity.to_numpy(params, masks), "network.safetensors")
+
+    Args:
+      params: arrays.
+      masks: bool arrays in the structure of ``params``; weights are set to 0 where these are false.
+
+    Raises:
+      ConfigError: if a leaf is not an array of numbers, as in a compressed network, or if two
+        have the same name.
+
+    Examples:
+      >>> params = {"kernel": jnp.ones((6, 4))}
+      >>> masks = {"kernel": sparsity.random_mask(jax.random.key(1), (6, 4), 4)}
+      >>> arrays = sparsity.to_numpy(params, masks)  # zeros where the mask is closed
+      >>> params = sparsity.from_numpy(arrays, params)
+    """
+    for leaf in jax.tree.leaves(params):
+        _check_numbers(leaf)
+    if masks is not None:
+        params = jax.tree.map(lambda leaf, mask: jnp.where(mask, leaf, 0), params, masks)
+    leaves = leaves_by_name(params)
+    check_distinct([_dotted(path) for path in leaves])
+    return {_dotted(path): np.ascontiguousarray(np.asarray(leaf)) for path, leaf in leaves.items()}
+
+
+def from_numpy(arrays: Mapping[str, np.ndarray], like: PyTree) -> PyTree:
+    """The inverse of :func:`to_numpy`.
+
+    Args:
+      arrays: arrays by path.
+      like: parameters of the same network, or their shapes; they give structure and types.
+
+    Raises:
+      ConfigError: if a path is missing or unknown, or an array has another shape, or numbers that
+        the type of the parameter cannot hold.
+    """
+    expected = {_dotted(path): leaf for path, leaf in leaves_by_name(like).items()}
+    check_same_shapes(arrays, expected, "the arrays", "the network")
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: _as_type(_dotted(path_name(path)), arrays, leaf.dtype), like
+    )
+
+
+def _dotted(path: str) -> str:
+    return path.replace("/", ".")
+
+
+def _as_type(name: str, arrays: Mapping[str, np.ndarray], dtype: Any) -> Array:
+    """The array in the type of its parameter; floating point numbers may be rounded."""
+    given = np.asarray(arrays[name])
+    cast = jnp.asarray(given, dtype)
+    exact = not jnp.issubdtype(dtype, jnp.inexact)
+    if exact and not np.array_equal(np.asarray(cast).astype(given.dtype), given):
+        raise ConfigError(
+            f"{name} is {given.dtype} with numbers that {dtype} of the network cannot hold; pass "
+            "the array that was saved"
+        )
+    return cast
+
+
+def _check_numbers(leaf: object) -> None:
+    dtype = np.asarray(leaf).dtype
+    if not any(jnp.issubdtype(dtype, kind) for kind in (np.number, np.bool_)):
+        raise ConfigError(
+            f"to_numpy takes the parameters of a network, not {type(leaf).__name__}; pass "
+            "to_numpy(params, masks), and call compress again after loading"
+        )
+
+
 def is_output_first(tree: PyTree) -> bool:
     """Whether kernels are ``(outputs, inputs, ...)``, as in the modules of Equinox."""
     modules: list[bool] = []
@@ -75,20 +164,3 @@ def is_output_first(tree: PyTree) -> bool:
 
     jax.tree.leaves(tree, is_leaf=note)
     return any(modules)
-
-
-def outputs_last(tree: PyTree) -> PyTree:
-    """Turns leaves ``(outputs, inputs, ...)`` of two or more axes to ``(..., inputs, outputs)``."""
-    return jax.tree.map(lambda leaf: jnp.transpose(leaf, _reversed(jnp.ndim(leaf))), tree)
-
-
-def outputs_first(tree: PyTree) -> PyTree:
-    """The inverse of :func:`outputs_last`."""
-    return jax.tree.map(
-        lambda leaf: jnp.transpose(leaf, list(map(_reversed(leaf.ndim).index, range(leaf.ndim)))),
-        tree,
-    )
-
-
-def _reversed(ndim: int) -> tuple[int, ...]:
-    return tuple(range(ndim)) if ndim < 2 else (*range(2, ndim), 1, 0)

@@ -3,12 +3,15 @@
 :func:`fixed` keeps its masks; :func:`straight_through` changes them and trains all weights;
 :func:`rewired` drops and grows connections, and inactive weights stay 0. Each takes the arguments
 of one call of ``update`` and returns the moves of the parameters and the new state.
-:class:`Wrapper` knows how kernels are turned and masks are stored.
+:class:`Wrapper` knows how kernels are cut into layers and masks are stored.
+
+Changes of large trees copy nothing: :func:`change_if` is a loop of at most one pass.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,15 +22,19 @@ from jax import Array
 
 from fsjax.errors import ConfigError
 from fsjax.sparsity import grow
-from fsjax.sparsity.in_place import change_if, replace_if
-from fsjax.sparsity.masks import Where, apply_masks, named_leaves, pack, unpack
+from fsjax.sparsity.kernel_axes import (
+    AxesByPath,
+    KernelAxes,
+    check_known,
+    from_layers,
+    kernel_axes,
+    to_layers,
+)
+from fsjax.sparsity.masks import Where, apply_masks, is_kernel, named_leaves, pack, unpack
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.topology import Changed, Layer, keep_moments, layers_of, needs_of, rule_name
-from fsjax.sparsity.trees import identity, is_output_first, outputs_first, outputs_last
+from fsjax.sparsity.topology import Changed, Layer
+from fsjax.sparsity.trees import leaves_by_name
 from fsjax.typing import PyTree
-
-#: From a tree to the same tree with its kernels turned.
-Turn = Callable[[PyTree], PyTree]
 
 
 class SparseState(NamedTuple):
@@ -77,19 +84,19 @@ class Wrapper:
 
     Attributes:
       inner: the wrapped optimiser.
-      recipe, where, output_first, packed_masks: as for :func:`fsjax.sparsity.sparse`.
+      recipe, where, axes, output_first, packed_masks: as for :func:`fsjax.sparsity.sparse`.
     """
 
     inner: optax.GradientTransformationExtraArgs
     recipe: Recipe
     where: Where
+    axes: AxesByPath | None
     output_first: bool | None
     packed_masks: bool
 
-    def turns(self, params: PyTree) -> tuple[Turn, Turn]:
-        """To kernels ``(..., inputs, outputs)``, which rules see, and back."""
-        turned = is_output_first(params) if self.output_first is None else self.output_first
-        return (outputs_last, outputs_first) if turned else (identity, identity)
+    def kernels(self, params: PyTree) -> dict[str, KernelAxes]:
+        """The axes of the masked kernels, by path."""
+        return kernel_axes(params, self.where, self.axes, self.output_first)
 
     def as_stored(self, masks: PyTree) -> PyTree:
         """The masks in the form of the state; ``unpack`` undoes it."""
@@ -97,9 +104,12 @@ class Wrapper:
 
     def initial_masks(self, key: Array, params: PyTree) -> PyTree:
         """Masks of the parameters, on their devices."""
-        turn, back = self.turns(params)
-        masks = self.recipe.initial_masks(key, turn(params), chosen(params, self.where))
-        return jax.tree.map(_sharded_like, back(masks), params)
+        kernels = self.kernels(params)
+        if self.recipe.needs_axes:
+            check_known(kernels, self.recipe.structure)
+        layers = self.recipe.initial_masks(key, to_layers(params, kernels), _every_layer)
+        dense = jax.tree.map(lambda leaf: jnp.ones(jnp.shape(leaf), bool), params)
+        return jax.tree.map(_sharded_like, from_layers(layers, kernels, dense), params)
 
     def train(
         self, call: Call, gradients: PyTree, masks: PyTree, before: optax.OptState
@@ -111,22 +121,26 @@ class Wrapper:
         self, call: Call, state: SparseState, weights: PyTree, masks: PyTree, gradients: PyTree
     ) -> Changed:
         """The recipe's change of connections; rules see weights as they are after the step."""
-        turn, back = self.turns(call.params)
+        kernels = self.kernels(call.params)
         key = jax.random.wrap_key_data(call.key_words, impl=jax.random.key_impl(state.key))
         if not self.recipe.straight_through:
             weights = apply_masks(weights, masks)
-        weights, turned = turn(weights), turn(masks)
+        cut = to_layers(weights, kernels), to_layers(masks, kernels)
         seen = call.scores | {"gradient": gradients, "momentum": state.momentum}
-        layers = layers_of(
-            *(weights, turned, chosen(call.params, self.where)),
-            search=call.search,
-            **{field: turn(tree) for field, tree in seen.items()},
-        )
+        fields: dict[str, Any] = {
+            field: None if tree is None else to_layers(tree, kernels)
+            for field, tree in seen.items()
+        }
+        layers = layers_of(*cut, _every_layer, search=call.search, **fields)
         for name, layer in layers.items():
             _check_layer(self.recipe, layer, name)
         key = jax.random.fold_in(key, state.step)
-        changed = self.recipe.change(weights, turned, layers, key, state.step)
-        return Changed(*map(back, changed))
+        changed = self.recipe.change(*cut, layers, key, state.step)
+        changed = _if_finite(to_layers(gradients, kernels), changed, Changed(*cut, cut[1]))
+        before = Changed(weights, masks, jax.tree.map(jnp.ones_like, masks))
+        return Changed(
+            *(from_layers(new, kernels, old) for new, old in zip(changed, before, strict=True))
+        )
 
 
 def fixed(wrapper: Wrapper, call: Call, state: SparseState) -> tuple[PyTree, SparseState]:
@@ -224,17 +238,23 @@ def _unchanged(recipe: Recipe, call: Call, state: SparseState) -> _Carry:
 
 def _settled(moves: PyTree, params: PyTree, kept: PyTree, initial: PyTree | None = None) -> PyTree:
     """The moves where ``kept``; elsewhere those that lead to 0, or to the ``initial`` value."""
-    # p + (q - p) is exactly q where p or q is 0.
-    return jax.tree.map(
-        lambda keep, move, p, q=0: jnp.where(keep, move, q - p).astype(move.dtype),
-        *(kept, moves, params, *([] if initial is None else [initial])),
-    )
+
+    def move_of(keep: Array, move: Array, p: Array, q: Array | int = 0) -> Array:
+        # p + (q - p) is exactly q where p or q is 0, unless a less precise move rounds it.
+        return jnp.where(keep, move, q - p).astype(jnp.promote_types(move.dtype, p.dtype))
+
+    return jax.tree.map(move_of, kept, moves, params, *([] if initial is None else [initial]))
 
 
-def chosen(params: PyTree, where: Where) -> Where:
-    """A path filter that chooses the same parameters in trees of transposed kernels."""
-    names = frozenset(named_leaves(params, where))
-    return lambda path, leaf: "/".join(path) in names
+def _if_finite(gradients: PyTree, changed: Changed, before: Changed) -> Changed:
+    """The change, or what was before it if a gradient is not finite: NaN says nothing."""
+    finite = jnp.all(jnp.asarray([jnp.isfinite(g).all() for g in jax.tree.leaves(gradients)]))
+    return jax.tree.map(lambda new, old: jnp.where(finite, new, old), changed, before)
+
+
+def _every_layer(path: tuple[str, ...], layer: Array) -> bool:
+    """The path filter of trees that hold nothing but layers."""
+    return True
 
 
 def _sharded_like(mask: Array, leaf: Array) -> Array:
@@ -247,10 +267,10 @@ def _sharded_like(mask: Array, leaf: Array) -> Array:
 
 def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
     shape = layer.weight.shape
-    for rule in filter(None, (recipe.drop, recipe.grow)):
-        for what in needs_of(rule):
+    for rule in filter(None, recipe.rules):
+        for what in sorted(rule.needs):
             if getattr(layer, what) is None:
-                subject = f"the rule {rule_name(rule)} needs {what} of {name}"
+                subject = f"the rule {rule.name} needs {what} of {name}"
                 if what == "state":
                     raise ConfigError(f"{subject}: only methods have a train state")
                 if what == "search":
@@ -261,7 +281,7 @@ def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
                 )
         if rule in (grow.important_inputs, grow.important_outputs) and len(shape) != 2:
             raise ConfigError(
-                f"the rule {rule_name(rule)} is for matrices, and {name} has shape {shape}; leave "
+                f"the rule {rule.name} is for matrices, and {name} has shape {shape}; leave "
                 "it out with the path filter `where`"
             )
     if layer.similarity is not None and layer.similarity.shape != shape:
@@ -271,3 +291,117 @@ def _check_layer(recipe: Recipe, layer: Layer, name: str) -> None:
     of = shape if layer.importance is None else layer.importance.shape
     if len(of) != len(shape) or any(n not in (1, m) for n, m in zip(of, shape, strict=True)):
         raise ConfigError(f"importance of {name} has shape {of}; it must broadcast to {shape}")
+
+
+def layers_of(
+    params: PyTree,
+    masks: PyTree,
+    where: Where = is_kernel,
+    *,
+    search: Array | None = None,
+    state: Any = None,
+    **fields: PyTree | None,
+) -> dict[str, Layer]:
+    """What the rules see of every masked leaf, by its path, from the input on.
+
+    Args:
+      params, masks: trees of the same structure.
+      where: which leaves are masked.
+      search, state: of every :class:`Layer`.
+      **fields: further fields of :class:`Layer`, each a tree with an array at the path of the
+        masked leaves; other leaves are ignored and may be missing. Or ``None``.
+    """
+    weights, flat = named_leaves(params, where), leaves_by_name(masks)
+    by_field = {field: leaves_by_name(tree) for field, tree in fields.items()}
+    return {
+        name: Layer(
+            weights[name],
+            flat[name],
+            number,
+            search=search,
+            state=state,
+            **{field: of.get(name) for field, of in by_field.items()},
+        )
+        for number, name in enumerate(sorted(weights, key=_natural))
+    }
+
+
+def _natural(name: str) -> list[tuple[bool, int | str]]:
+    """Sorts ``layer_2`` before ``layer_10``."""
+    parts = re.split(r"(\d+)", name)
+    return [(part.isdigit(), int(part) if part.isdigit() else part) for part in parts]
+
+
+def keep_moments(
+    optimizer: optax.GradientTransformation, state: PyTree, changed: Changed
+) -> PyTree:
+    """The state of an optimiser where connections were kept, its initial value elsewhere."""
+    fresh = optimizer.init(changed.params)
+    # kept in place of every copy of the parameters, and True in place of everything else
+    selected = optax.tree.map_params(
+        optimizer,
+        lambda leaf, keep: leaf if _is_masked_out(leaf) else keep,
+        state,
+        changed.kept,
+        transform_non_params=lambda _: True,
+        is_leaf=_is_masked_out,
+    )
+
+    def choose(keep: Array | bool, old: Array, initial: Array) -> Array:
+        # Factored moments have no entry for each connection.
+        if isinstance(keep, bool) or keep.shape != old.shape:
+            return old
+        return jnp.where(keep, old, initial)
+
+    return jax.tree.map(choose, selected, state, fresh)
+
+
+def _is_masked_out(node: Any) -> bool:
+    return isinstance(node, optax.MaskedNode)
+
+
+def change_if(condition: Array, change: Callable[[PyTree], PyTree], carry: PyTree) -> PyTree:
+    """``change(carry)`` if the condition holds, else ``carry``; derivatives as of ``lax.cond``.
+
+    ``lax.cond`` copies what passes through it; a loop of at most one pass works in place. What
+    ``change`` looks at must therefore be part of the carry, if it is in there at all.
+    """
+    changed, given = jax.closure_convert(change, carry)
+
+    @jax.custom_jvp
+    def run(condition: Array, carry: PyTree, given: list[Array]) -> PyTree:
+        def once(state: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
+            return jnp.zeros_like(condition), changed(state[1], *given)
+
+        return jax.lax.while_loop(lambda state: state[0], once, (condition, carry))[1]
+
+    @run.defjvp
+    def derivative(primals: tuple, tangents: tuple) -> tuple[PyTree, PyTree]:
+        def branch(condition: Array, carry: PyTree, given: list[Array]) -> PyTree:
+            return jax.lax.cond(condition, lambda: changed(carry, *given), lambda: carry)
+
+        return jax.jvp(branch, primals, tangents)
+
+    return run(condition, carry, given)
+
+
+def replace_if(
+    condition: Array, train: Callable[..., tuple[PyTree, PyTree]], *carry: PyTree
+) -> tuple[PyTree, PyTree]:
+    """``train(*carry)`` if the condition holds, else ``carry``, in the types of the former."""
+    types = jax.eval_shape(train, *carry)
+
+    # A step may change types, for example with gradients more precise than parameters.
+    def cast(tree: PyTree, like: PyTree) -> PyTree:
+        return jax.tree.map(
+            lambda leaf, of: leaf if leaf.dtype == of.dtype else leaf.astype(of.dtype), tree, like
+        )
+
+    def wide(old: Array, new: Array) -> Array:
+        return old if old.dtype == new.dtype else old.astype(jnp.promote_types(old, new))
+
+    widest = jax.tree.map(wide, carry, types)
+    result = change_if(
+        condition, lambda present: cast(train(*cast(present, carry)), widest), widest
+    )
+    return cast(result, types)

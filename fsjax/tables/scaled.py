@@ -36,13 +36,13 @@ DeviceTable: TypeAlias = jax.Array | SparseRows | StreamedRows
 _UNIT = 8
 
 #: Largest scaled value: losses and metrics square it, in float32.
-_LARGEST = 1e18
+_MAX_SCALED = 1e18
 
 #: Smallest scaled value: the device rounds smaller ones to 0.
-_SMALLEST = np.finfo(np.float32).tiny
+_MIN_SCALED = np.finfo(np.float32).tiny
 
 #: How messages describe the columns of :func:`columns_beyond`.
-_BEYOND = f"values beyond {_LARGEST:g}"
+_BEYOND = f"values beyond {_MAX_SCALED:g}"
 
 
 def scaled(table: Table, scaler: Scaler) -> HostTable:
@@ -135,7 +135,7 @@ def content_of(rows: HostTable) -> list[np.ndarray]:
 
 def check_range(x: HostTable, part: str, dataset: Dataset, kind: str) -> None:
     """Raises DataError for scaled values whose squares overflow float32."""
-    beyond = columns_beyond(x, _LARGEST)
+    beyond = columns_beyond(x, _MAX_SCALED)
     if beyond.size:
         raise DataError(
             f"{dataset.name}: {_named(beyond, dataset.feature_names)} has {_BEYOND} in the {part} "
@@ -146,7 +146,7 @@ def check_range(x: HostTable, part: str, dataset: Dataset, kind: str) -> None:
 
 def check_new_rows(x: np.ndarray, names: Sequence[str] | None, where: str) -> None:
     """Raises DataError for scaled rows ``(N, D)`` that ``fit`` would refuse; ``names`` are D."""
-    beyond = columns_beyond(x, _LARGEST)
+    beyond = columns_beyond(x, _MAX_SCALED)
     if beyond.size:
         raise DataError(
             f"{where}: {_named(beyond, names)} has {_BEYOND} after the scaling that fit learnt; "
@@ -167,7 +167,7 @@ def check_nonzero(
       extremes: smallest and largest training value of each column, ``(D,)`` each.
     """
     scaled = apply(scaler, np.stack(extremes))
-    lost = np.flatnonzero(varies & (np.abs(scaled).max(axis=0) < _SMALLEST))
+    lost = np.flatnonzero(varies & (np.abs(scaled).max(axis=0) < _MIN_SCALED))
     if not lost.size:
         return
     lowest, highest = (values[lost[0]] for values in extremes)

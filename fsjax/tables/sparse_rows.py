@@ -125,25 +125,25 @@ def _dense(x: SparseRows, rows: Array) -> Array:
     return jax.lax.while_loop(lambda carry: carry[0] < ends[-1], place, start)[1]
 
 
-def rows_at_once(x: Array | SparseRows, most: int) -> int:
-    """The number of rows to take at a time: ``most``, or fewer for a wide sparse table."""
+def rows_at_once(x: Array | SparseRows, max_rows: int) -> int:
+    """The number of rows to take at a time: ``max_rows``, or fewer for a wide sparse table."""
     if not is_sparse(x):
-        return most
-    return min(most, max(ENTRIES_AT_ONCE // x.shape[-1], 8))
+        return max_rows
+    return min(max_rows, max(ENTRIES_AT_ONCE // x.shape[-1], 8))
 
 
-def map_rows(function: Callable[[Array], Any], x: Array | SparseRows, most: int) -> Any:
+def map_rows(function: Callable[[Array], Any], x: Array | SparseRows, max_rows: int) -> Any:
     """Apply ``function`` to dense rows ``(B, D)`` chunk by chunk; joins its arrays ``(B, ...)``."""
     if not is_sparse(x):
-        return _map_dense(function, x, most)
-    size = min(rows_at_once(x, most), len(x))
+        return _map_dense(function, x, max_rows)
+    size = min(rows_at_once(x, max_rows), len(x))
     chunks = -(-len(x) // size)
 
-    def of_chunk(chunk: Array) -> Any:
+    def map_chunk(chunk: Array) -> Any:
         # The last row is repeated to fill the last chunk.
         return function(x[jnp.minimum(chunk * size + jnp.arange(size), len(x) - 1)])
 
-    outputs = jax.lax.map(of_chunk, jnp.arange(chunks))
+    outputs = jax.lax.map(map_chunk, jnp.arange(chunks))
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[: len(x)], outputs)
 
 
@@ -187,8 +187,8 @@ def filled_sparse(x: SparseRows, num_rows: int, num_values: int) -> SparseRows:
 
 def stacked(parts: Sequence[SparseRows]) -> SparseRows:
     """Stack tables with equal numbers of rows along a leading seed axis, on the host."""
-    most = max(part.values.size for part in parts)
-    filled = [filled_sparse(part, len(part), most) for part in parts]
+    num_values = max(part.values.size for part in parts)
+    filled = [filled_sparse(part, len(part), num_values) for part in parts]
     return jax.tree.map(lambda *leaves: np.stack(leaves), *filled)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-_LARGEST = (2**32 - 1) // 20
+_MAX_LENGTH = (2**32 - 1) // 20
 """The greatest length for which PyTorch uses this algorithm."""
 
 
@@ -19,8 +19,8 @@ def torch_randperm(n: int, seed: int) -> np.ndarray:
       >>> print(fsjax.data.torch_randperm(5, seed=0))  # as torch.randperm
       >>> train, test = fsjax.data.torch_random_split(10, (8, 2), seed=0)
     """
-    if not 0 <= n <= _LARGEST:
-        raise ValueError(f"n={n}; choose a length from 0 to {_LARGEST}")
+    if not 0 <= n <= _MAX_LENGTH:
+        raise ValueError(f"n={n}; choose a length from 0 to {_MAX_LENGTH}")
     order = list(range(n))
     if n > 1:
         words = np.random.RandomState(seed & 0xFFFFFFFF).randint(

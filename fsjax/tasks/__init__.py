@@ -17,15 +17,19 @@ from fsjax.tasks.table import (
     metrics,
     row_metrics,
 )
-from fsjax.tasks.task import Task
+from fsjax.tasks.task import Objective, Outputs, Target, Task, Words
 
 __all__ = [
     "BUILDERS",
     "COUPLED_BATCH",
+    "Objective",
+    "Outputs",
     "SUPERVISED",
     "TABLE",
     "TASKS",
+    "Target",
     "Task",
+    "Words",
     "get_task",
     "kind_of_target",
     "like",

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from fsjax.errors import ConfigError, nearest
-from fsjax.tasks.table import TASKS
-from fsjax.tasks.task import Task
+from fsjax.tasks.examples import example
+from fsjax.tasks.table import TABLE, TASKS
+from fsjax.tasks.task import Target, Task
 
 #: Number of rows and of columns of a sample.
 ROWS, COLUMNS = 8, 3
@@ -31,19 +32,26 @@ class Sample(NamedTuple):
     weight: np.ndarray
 
 
-def sample(task: Task, rows: int = ROWS) -> Sample:
-    """Rows from the example of a task, with random outputs."""
+def sample(task: Task, target: Target, y: Any = None, rows: int = ROWS) -> Sample:
+    """Rows of a task, with random outputs.
+
+    Args:
+      task: any task.
+      target: reads and checks y, by which a task's own check may be left out.
+      y: as users give it; ``None`` takes the example of the built-in task.
+      rows: how many, for the example.
+    """
     rng = np.random.default_rng(0)
-    signals = rng.normal(size=(rows, COLUMNS))
-    y: np.ndarray
-    if task.supervised:
-        checked, _ = task.check(*task.read(task.example(rng, signals)), "the example")
-        num_outputs = task.num_outputs(checked, COLUMNS)
-        y = task.as_rows(checked).astype(task.dtype)
+    signals = rng.normal(size=(rows if y is None else len(y), COLUMNS))
+    if task.target.supervised:
+        y = example(task, rng, signals) if y is None else y
+        y, _ = target.check(*target.read(y), "the example")
+        num_outputs = task.outputs.num_outputs(y, COLUMNS)
+        y = task.target.as_rows(y).astype(task.target.dtype)
     else:
         num_outputs, y = COLUMNS, signals.astype(np.float32)
-    outputs = rng.normal(size=(rows, num_outputs)).astype(np.float32)
-    return Sample(outputs, y, np.ones(rows, np.float32))
+    outputs = rng.normal(size=(len(y), num_outputs)).astype(np.float32)
+    return Sample(outputs, y, np.ones(len(y), np.float32))
 
 
 def check_made(name: str, task: Any) -> None:
@@ -63,11 +71,12 @@ def check_made(name: str, task: Any) -> None:
             f"the task {name} does not say which built-in task it resembles; return "
             "fsjax.tasks.like('regression', loss=...)"
         )
-    rows = sample(task)
+    # Shapes are all that matters, and a task's own check may not accept the example.
+    rows = sample(task, TABLE[task.like].target)
     label = f"the loss of the task {name}"
-    _check_scalar(label, _shape(label, task.loss, rows))
+    _check_scalar(label, _shape(label, task.objective.loss, rows))
     label = f"the metrics of the task {name}"
-    metrics = _shape(label, task.metrics, rows)
+    metrics = _shape(label, task.objective.metrics, rows)
     if not isinstance(metrics, Mapping):
         raise ConfigError(
             f"{label} are {_described(metrics)}; return a dict of scalars by name, such as "
@@ -79,11 +88,11 @@ def check_made(name: str, task: Any) -> None:
                 f"{label} include 'loss', but the loss is always recorded; leave it out"
             )
         _check_scalar(f"the metric {metric!r} of the task {name}", value)
-    known = ("loss", *metrics)
-    if task.main_metric not in known:
+    main_metric, known = task.objective.main_metric, ("loss", *metrics)
+    if main_metric not in known:
         raise ConfigError(
-            f"main_metric={task.main_metric!r} is not among the metrics of the task {name}: "
-            f"{nearest(str(task.main_metric), known)}"
+            f"main_metric={main_metric!r} is not among the metrics of the task {name}: "
+            f"{nearest(str(main_metric), known)}"
         )
 
 

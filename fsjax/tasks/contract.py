@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fsjax.tasks import TABLE, Task, name_of, row_metrics
 from fsjax.tasks import loss as task_loss
@@ -18,10 +19,10 @@ from fsjax.tasks.checks import Sample, sample
 ROWS_OF_TASK = 24
 
 
-def check_task(task: str | Task) -> None:
+def check_task(task: str | Task, y: ArrayLike | None = None) -> None:
     """Checks that a task keeps the contract of :class:`fsjax.tasks.Task`.
 
-    The checks use rows of the task's example and random outputs:
+    The checks use random outputs:
 
     - a row of weight 0 does not count, and a row of weight 2 counts as two rows;
     - the gradient is finite, and a small step against it lowers the loss;
@@ -31,13 +32,15 @@ def check_task(task: str | Task) -> None:
 
     Args:
       task: a task, or its name.
+      y: targets of at least 8 rows; ``None`` takes an example of the built-in task that the task
+        resembles, which is enough if it accepts all targets of that task.
 
     Raises:
       AssertionError: if a check fails; the message says which.
       ConfigError: for an unknown or invalid task.
     """
     name = name_of(task)
-    entry, rows = TABLE[name], sample(TABLE[name], ROWS_OF_TASK)
+    entry, rows = TABLE[name], sample(TABLE[name], TABLE[name].target, y, ROWS_OF_TASK)
     compiled = jax.jit(functools.partial(task_metrics, name))
 
     def values(*arrays: Any) -> dict[str, float]:
@@ -46,8 +49,8 @@ def check_task(task: str | Task) -> None:
     before = values(*rows)
     for key, value in before.items():
         require_that(np.isfinite(value), f"{key} is {value}")
-    _check_weights(values, rows, entry.coupled)
-    if not entry.coupled:
+    _check_weights(values, rows, entry.objective.coupled)
+    if not entry.objective.coupled:
         one_by_one = jax.jit(functools.partial(row_metrics, name))(rows.outputs, rows.y)["loss"]
         advice = (
             f"the loss of all rows is {before['loss']:.4g}, the mean of their losses "
@@ -60,13 +63,14 @@ def check_task(task: str | Task) -> None:
     after = values(rows.outputs - 1e-2 / np.abs(slope).max() * slope, rows.y, rows.weight)["loss"]
     lower = f"a step against the gradient turns the loss {before['loss']:.6g} into {after:.6g}"
     require_that(after < before["loss"], lower)
-    for key, value in entry.test_metrics(rows.outputs, rows.y).items():
+    for key, value in entry.outputs.test_metrics(rows.outputs, rows.y).items():
         require_that(np.isfinite(value), f"the test metric {key!r} is {value}")
-    if entry.score is not None:
-        predictions = entry.estimate(np.stack([rows.outputs, rows.outputs]))
-        if entry.one_output and predictions.ndim == 2:
+    outputs = entry.outputs
+    if outputs.score is not None:
+        predictions = outputs.estimate(np.stack([rows.outputs, rows.outputs]))
+        if outputs.one_output and predictions.ndim == 2:
             predictions = predictions[:, 0]
-        score = entry.score(rows.y, predictions, sample_weight=rows.weight)
+        score = outputs.score(rows.y, predictions, sample_weight=rows.weight)
         require_that(np.isfinite(score), f"the score is {score}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,14 +13,11 @@ import numpy as np
 
 from fsjax.errors import ConfigError, check_choice, check_names
 from fsjax.tasks.table import TABLE, TASKS
-from fsjax.tasks.task import Task
+from fsjax.tasks.task import RECORDS, Task, with_fields
 
 Array = jax.Array
 TaskLoss = Callable[[Array, Array, Array], Array]
 TaskMetrics = Callable[[Array, Array, Array], dict[str, Array]]
-
-#: Fields that the registration fills in.
-_FILLED: Final = ("name", "like", "source")
 
 
 def like(
@@ -41,8 +38,9 @@ def like(
       loss: ``(outputs (B, C), y, weight (B,)) -> scalar``, in JAX. Required.
       metrics: takes the same arguments and returns scalars by name, which are recorded after each
         epoch together with the loss.
-      **changes: other fields of :class:`Task`, such as ``main_metric``, ``label``, ``bounds``,
-        ``estimate``, ``score`` and ``scale``.
+      **changes: other fields of the records :class:`Target`, :class:`Objective`,
+        :class:`Outputs` and :class:`Words`, such as ``main_metric``, ``label``, ``estimate``,
+        ``score`` and ``scale``.
 
     Returns:
       The task, which a function decorated with :func:`fsjax.tasks.register` has to return.
@@ -51,8 +49,7 @@ def like(
       ConfigError: for an unknown name, a missing loss, or a field that tasks do not have.
     """
     check_choice("task", task, TASKS)
-    allowed = [field.name for field in dataclasses.fields(Task) if field.name not in _FILLED]
-    check_names("fsjax.tasks.like has no argument", changes, allowed)
+    check_names("fsjax.tasks.like has no argument", changes, list(RECORDS))
     if not callable(loss):
         raise ConfigError(
             f"loss={loss!r} for a task like {task!r}; give a function of (outputs (B, C), y, "
@@ -66,13 +63,13 @@ def like(
         "larger_is_better": False,
         "best_by": (),
         "test_metrics": partial(_test_metrics, loss, metrics),
-        "test_of_rows": _means,
+        "test_metrics_from_rows": _means,
     }
     if task == "regression":
         # For regression, the predictions are the outputs.
         derived |= {"score": partial(_minus_loss, loss), "score_name": "minus the loss"}
-    fields = {**derived, **changes, "loss": loss, "metrics": metrics, "like": task, "name": ""}
-    return dataclasses.replace(TABLE[task], **fields)
+    fields = {**derived, **changes, "loss": loss, "metrics": metrics}
+    return dataclasses.replace(with_fields(TABLE[task], fields), like=task, name="")
 
 
 def _no_metrics(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:

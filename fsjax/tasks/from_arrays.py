@@ -50,7 +50,7 @@ def as_dataset(
         raise ConfigError(f"X has shape {x.shape}; give a table (rows, columns)")
     if y is None:
         return Dataset(name="table", X=x, y=None, feature_names=names)
-    y, classes = TABLE[name_of(task)].read(y)
+    y, classes = TABLE[name_of(task)].target.read(y)
     if len(y) != x.shape[0]:
         raise ConfigError(
             f"X has {x.shape[0]} rows but y has {len(y)}; give one target for each row"
@@ -75,15 +75,15 @@ def check_task(dataset: Dataset, task: str | Task) -> Dataset:
         DataError: if the target does not fit the task.
     """
     task = name_of(task)
-    entry = TABLE[task]
-    if not entry.supervised or isinstance(dataset, CheckedDataset):
+    target = TABLE[task].target
+    if not target.supervised or isinstance(dataset, CheckedDataset):
         return dataset
     if dataset.y is None:
         raise DataError(
             f"task={task} needs a target, but {dataset.name} has none; give y (data.target in a "
             "config), or choose task=reconstruction"
         )
-    y, names = entry.check(dataset.y, dataset.class_names, dataset.name)
+    y, names = target.check(dataset.y, dataset.class_names, dataset.name)
     if y is dataset.y:
         return dataset
     return dataclasses.replace(dataset, y=y, class_names=names)

@@ -1,7 +1,7 @@
 """Test metrics of the tasks, in NumPy; the table of tasks assigns them.
 
-``of_...`` functions take ``outputs (N, C)`` of the network and targets ``y``, and return numbers by
-name.
+``..._metrics`` functions take ``outputs (N, C)`` of the network and targets ``y``, and return
+numbers by name.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ def deviance(y: np.ndarray, expected: np.ndarray, sample_weight: np.ndarray | No
     pairs = zip(*(np.reshape(target, (len(target), -1)).T for target in (y, expected)), strict=True)
     # scikit-learn refuses expected counts that were rounded to 0.
     tiny = np.finfo(np.float64).tiny
-    of_columns = [
+    deviances = [
         mean_poisson_deviance(target, np.maximum(other, tiny), sample_weight=sample_weight)
         for target, other in pairs
     ]
-    return float(np.mean(of_columns))
+    return float(np.mean(deviances))
 
 
 def d2_poisson(
@@ -107,8 +107,8 @@ def d2_poisson(
     values = []
     for target, other in zip(*(part.T for part in columns), strict=True):
         same = np.full(target.shape, np.average(target, weights=sample_weight))
-        least = deviance(target, same, sample_weight)
-        values.append(1.0 - deviance(target, other, sample_weight) / least if least > 0 else np.nan)
+        total = deviance(target, same, sample_weight)
+        values.append(1.0 - deviance(target, other, sample_weight) / total if total > 0 else np.nan)
     return float(np.mean(values))
 
 
@@ -131,26 +131,26 @@ def estimated_labels(outputs: np.ndarray) -> np.ndarray:
     return (probabilities(outputs).mean(axis=0) >= 0.5).astype(np.int64)
 
 
-def log_of_classes(outputs: np.ndarray) -> np.ndarray:
+def class_log_probabilities(outputs: np.ndarray) -> np.ndarray:
     """Logarithms ``(N, C)`` of the mean probabilities of S seeds, from logits ``(S, N, C)``."""
-    return _log_of_mean(log_softmax(outputs.astype(np.float64), axis=-1))
+    return _log_mean(log_softmax(outputs.astype(np.float64), axis=-1))
 
 
-def log_of_labels(outputs: np.ndarray) -> np.ndarray:
+def label_log_probabilities(outputs: np.ndarray) -> np.ndarray:
     """The same for labels, which have one logit each."""
-    return _log_of_mean(log_expit(outputs.astype(np.float64)))
+    return _log_mean(log_expit(outputs.astype(np.float64)))
 
 
-def decision_of_classes(outputs: np.ndarray) -> np.ndarray:
+def class_decision(outputs: np.ndarray) -> np.ndarray:
     """``(N,)`` log-odds of the second of two classes, or ``(N, C)`` logarithms of more."""
-    logs = log_of_classes(outputs)
+    logs = class_log_probabilities(outputs)
     return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
 
 
-def decision_of_labels(outputs: np.ndarray) -> np.ndarray:
+def label_decision(outputs: np.ndarray) -> np.ndarray:
     """Log-odds ``(N, L)`` of the labels."""
-    return log_of_labels(outputs) - log_of_labels(-outputs)
+    return label_log_probabilities(outputs) - label_log_probabilities(-outputs)
 
 
-def _log_of_mean(logs: np.ndarray) -> np.ndarray:
+def _log_mean(logs: np.ndarray) -> np.ndarray:
     return logsumexp(logs, axis=0) - np.log(len(logs))

@@ -24,7 +24,7 @@ from fsjax.arguments import Kind, checked_arguments, imported, kinds_of
 from fsjax.errors import ConfigError, nearest
 from fsjax.tasks.checks import check_made
 from fsjax.tasks.table import TABLE, TASKS
-from fsjax.tasks.task import Task, TaskSource
+from fsjax.tasks.task import Task, TaskSource, with_fields
 
 
 class TaskBuilder(Protocol):
@@ -130,7 +130,7 @@ def get_task(name: str) -> Task:
 
     Examples:
       >>> outputs, y = jnp.array([[2.0, 0.0], [0.0, 1.0]]), jnp.array([0, 1])
-      >>> print(fsjax.tasks.get_task("classification").main_metric)
+      >>> print(fsjax.tasks.get_task("classification").objective.main_metric)
       >>> print(fsjax.tasks.loss("classification", outputs, y, jnp.ones(2)))
       >>> print(fsjax.tasks.metrics("classification", outputs, y, jnp.ones(2)))
       >>> print(fsjax.tasks.row_metrics("classification", outputs, y))
@@ -197,9 +197,9 @@ def watched(name: str) -> Iterator[tuple[str, list[str]]]:
 
     def loss(*args: Any) -> Any:
         calls.append(name)
-        return task.loss(*args)
+        return task.objective.loss(*args)
 
-    TABLE[probe] = dataclasses.replace(task, loss=loss, name=probe)
+    TABLE[probe] = dataclasses.replace(with_fields(task, {"loss": loss}), name=probe)
     try:
         yield probe, calls
     finally:

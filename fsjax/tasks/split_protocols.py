@@ -12,6 +12,9 @@ from fsjax.tables.splits import DEFAULT_SEED, Split
 from fsjax.tables.torch_random import torch_random_split
 from fsjax.tasks import TABLE, Task, name_of
 
+#: The largest seed that the generators of scikit-learn take.
+MAX_SEED = 2**32 - 1
+
 
 class _SplitRequest(NamedTuple):
     dataset: Dataset
@@ -79,8 +82,9 @@ def make_split(
     _check_fractions(fractions)
     if dataset.num_samples < 3:
         raise DataError(f"{dataset.name} has {dataset.num_samples} rows; a split needs 3 or more")
-    most = 2**32 - 1
-    seed = DEFAULT_SEED if seed is None else check_whole("seed", seed, least=0, most=most)
+    seed = (
+        DEFAULT_SEED if seed is None else check_whole("seed", seed, min_value=0, max_value=MAX_SEED)
+    )
     parts = PROTOCOLS[protocol](_SplitRequest(dataset, task, seed, fractions, valid_fraction))
     for name, part in (("training", parts.train), ("test", parts.test)):
         if len(part) == 0:
@@ -96,14 +100,14 @@ def _paper(request: _SplitRequest) -> Split:
 
 
 def _stratified(request: _SplitRequest) -> Split:
-    entry, dataset = TABLE[request.task], request.dataset
-    if entry.classes and not dataset.num_classes:
+    target, dataset = TABLE[request.task].target, request.dataset
+    if target.classes and not dataset.num_classes:
         raise DataError(
             f"a stratified split needs classes, but {dataset.name} has "
             f"{'no target' if dataset.y is None else 'a numeric target'}; choose protocol=random, "
             "or another task"
         )
-    return _by_fractions(request, None if dataset.y is None else entry.strata(dataset.y))
+    return _by_fractions(request, None if dataset.y is None else target.strata(dataset.y))
 
 
 def _official(request: _SplitRequest) -> Split:
@@ -204,7 +208,7 @@ def _check_stratified(request: _SplitRequest, y: np.ndarray, counts: list[int]) 
     smallest = int(sizes.argmin())
     if sizes[smallest] < parts:
         label = labels[smallest]
-        names = dataset.class_names or TABLE[request.task].strata_names
+        names = dataset.class_names or TABLE[request.task].target.strata_names
         shown = repr(names[label]) if names else label
         raise DataError(
             f"class {shown} of {dataset.name} has {sizes[smallest]} row(s), but a stratified "

@@ -17,7 +17,7 @@ from scipy.special import softmax
 from sklearn.metrics import accuracy_score, r2_score
 
 from fsjax.tasks import losses, output_metrics, targets
-from fsjax.tasks.task import Task
+from fsjax.tasks.task import Objective, Outputs, Target, Task, Words
 
 Array = jax.Array
 
@@ -44,152 +44,173 @@ def _relative(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 _BUILT_IN: Final[Mapping[str, Task]] = {
     "classification": Task(
-        letter="C",
-        target="``(N,)`` labels of any kind",
-        outputs="a logit for each class",
-        read=targets.read_classes,
-        check=targets.check_classes,
-        num_outputs=lambda y, num_columns: int(y.max()) + 1,
-        loss=losses.cross_entropy,
-        metrics=losses.classification_values,
-        test_metrics=output_metrics.classification_metrics,
-        main_metric="accuracy",
-        label="accuracy (%)",
-        bounds=(0.0, 100.0),
-        larger_is_better=True,
-        classes=True,
-        best_by=("accuracy", "auc"),
-        estimate=lambda outputs: softmax(outputs.astype(np.float64), -1).mean(0).argmax(1),
-        probabilities=lambda outputs: softmax(outputs.astype(np.float64), axis=-1),
-        log_probabilities=output_metrics.log_of_classes,
-        decision=output_metrics.decision_of_classes,
-        activation=jax.nn.softmax,
-        score=accuracy_score,
-        score_name="accuracy in [0, 1]",
-        estimator_type="classifier",
-        multi_output=False,
-        one_output=True,
-        strata=lambda y: y,
-        trainable=lambda y: "one class only" if np.unique(y).size < 2 else "",
-        row=lambda num_outputs: (),
-        as_rows=lambda y: y,
-        dtype=np.int32,
-        example=lambda rng, signals: signals.argmax(axis=1),
+        Target(
+            read=targets.read_classes,
+            check=targets.check_classes,
+            classes=True,
+            multi_output=False,
+            strata=lambda y: y,
+            trainable=lambda y: "one class only" if np.unique(y).size < 2 else "",
+            row=lambda num_outputs: (),
+            dtype=np.int32,
+            as_rows=lambda y: y,
+        ),
+        Objective(
+            losses.cross_entropy,
+            losses.classification_values,
+            main_metric="accuracy",
+            bounds=(0.0, 100.0),
+            larger_is_better=True,
+            best_by=("accuracy", "auc"),
+        ),
+        Outputs(
+            num_outputs=lambda y, num_columns: int(y.max()) + 1,
+            estimate=lambda outputs: softmax(outputs.astype(np.float64), -1).mean(0).argmax(1),
+            test_metrics=output_metrics.classification_metrics,
+            score=accuracy_score,
+            one_output=True,
+            probabilities=lambda outputs: softmax(outputs.astype(np.float64), axis=-1),
+            log_probabilities=output_metrics.class_log_probabilities,
+            decision=output_metrics.class_decision,
+            activation=jax.nn.softmax,
+            estimator_type="classifier",
+        ),
+        Words(
+            letter="C",
+            target="``(N,)`` labels of any kind",
+            outputs="a logit for each class",
+            label="accuracy (%)",
+            score_name="accuracy in [0, 1]",
+        ),
     ),
     "reconstruction": Task(
-        letter="U",
-        target="nothing: y is not used",
-        outputs="the D columns",
-        read=targets.read_unused,
-        check=targets.check_any,
-        num_outputs=lambda y, num_columns: num_columns,
-        loss=losses.squared_error,
-        metrics=losses.reconstruction_values,
-        test_metrics=output_metrics.reconstruction_metrics,
-        test_of_rows=output_metrics.reconstructed_row_metrics,
-        main_metric="reconstruction_frobenius",
-        label="Frobenius error / D",
-        supervised=False,
-        estimate=lambda outputs: outputs.mean(axis=0),
-        score=None,
-        score_name="nothing",
-        row=lambda num_outputs: (),
-        dtype=np.int32,
-        example=lambda rng, signals: None,
+        Target(
+            read=targets.read_unused,
+            check=targets.check_any,
+            supervised=False,
+            row=lambda num_outputs: (),
+            dtype=np.int32,
+        ),
+        Objective(
+            losses.squared_error,
+            losses.reconstruction_values,
+            main_metric="reconstruction_frobenius",
+        ),
+        Outputs(
+            num_outputs=lambda y, num_columns: num_columns,
+            estimate=lambda outputs: outputs.mean(axis=0),
+            test_metrics=output_metrics.reconstruction_metrics,
+            test_metrics_from_rows=output_metrics.reconstructed_row_metrics,
+        ),
+        Words(
+            letter="U",
+            target="nothing: y is not used",
+            outputs="the D columns",
+            label="Frobenius error / D",
+            score_name="nothing",
+        ),
     ),
     "regression": Task(
-        letter="R",
-        target="``(N,)`` or ``(N, C)`` numbers",
-        outputs="a number for each target",
-        read=targets.read_exactly,
-        check=targets.check_numbers,
-        num_outputs=_columns,
-        loss=losses.squared_error,
-        metrics=losses.regression_values,
-        test_metrics=output_metrics.regression_metrics,
-        main_metric="mse",
-        label="mean squared error",
-        estimate=lambda outputs: outputs.mean(axis=0),
-        score=r2_score,
-        score_name="R2 (the mean over several targets)",
-        estimator_type="regressor",
-        scale=mean_and_deviation,
-        example=lambda rng, signals: signals @ np.array([[1.0, 0.5], [-1.0, 1.0], [0.5, -1.0]]),
+        Target(read=targets.read_exactly, check=targets.check_numbers, scale=mean_and_deviation),
+        Objective(losses.squared_error, losses.regression_values, main_metric="mse"),
+        Outputs(
+            num_outputs=_columns,
+            estimate=lambda outputs: outputs.mean(axis=0),
+            test_metrics=output_metrics.regression_metrics,
+            score=r2_score,
+            estimator_type="regressor",
+        ),
+        Words(
+            letter="R",
+            target="``(N,)`` or ``(N, C)`` numbers",
+            outputs="a number for each target",
+            label="mean squared error",
+            score_name="R2 (the mean over several targets)",
+        ),
     ),
     "multilabel": Task(
-        letter="M",
-        target="``(N, L)`` of 0 and 1",
-        outputs="a logit for each label",
-        read=targets.read_exactly,
-        check=targets.check_labels,
-        num_outputs=_columns,
-        loss=losses.sigmoid_cross_entropy,
-        metrics=losses.label_values,
-        test_metrics=output_metrics.label_metrics,
-        main_metric="subset_accuracy",
-        label="rows with all labels correct (%)",
-        bounds=(0.0, 100.0),
-        larger_is_better=True,
-        best_by=("auc",),
-        estimate=output_metrics.estimated_labels,
-        probabilities=output_metrics.probabilities,
-        log_probabilities=output_metrics.log_of_labels,
-        decision=output_metrics.decision_of_labels,
-        activation=jax.nn.sigmoid,
-        score=accuracy_score,
-        score_name="subset accuracy in [0, 1]",
-        estimator_type="classifier",
-        example=lambda rng, signals: (signals[:, :2] > 1.0).astype(int),
+        Target(read=targets.read_exactly, check=targets.check_labels),
+        Objective(
+            losses.sigmoid_cross_entropy,
+            losses.label_values,
+            main_metric="subset_accuracy",
+            bounds=(0.0, 100.0),
+            larger_is_better=True,
+            best_by=("auc",),
+        ),
+        Outputs(
+            num_outputs=_columns,
+            estimate=output_metrics.estimated_labels,
+            test_metrics=output_metrics.label_metrics,
+            score=accuracy_score,
+            probabilities=output_metrics.probabilities,
+            log_probabilities=output_metrics.label_log_probabilities,
+            decision=output_metrics.label_decision,
+            activation=jax.nn.sigmoid,
+            estimator_type="classifier",
+        ),
+        Words(
+            letter="M",
+            target="``(N, L)`` of 0 and 1",
+            outputs="a logit for each label",
+            label="rows with all labels correct (%)",
+            score_name="subset accuracy in [0, 1]",
+        ),
     ),
     "counts": Task(
-        letter="N",
-        positive_only=True,
-        target="``(N,)`` or ``(N, C)`` whole numbers from 0",
-        outputs="the logarithm of each expected count",
-        read=targets.read_exactly,
-        check=targets.check_counts,
-        num_outputs=_columns,
-        loss=losses.poisson_deviance,
-        metrics=losses.count_values,
-        test_metrics=output_metrics.count_metrics,
-        main_metric="poisson_deviance",
-        label="mean Poisson deviance",
-        estimate=lambda outputs: np.exp(outputs.astype(np.float64)).mean(axis=0),
-        score=output_metrics.d2_poisson,
-        score_name="D2 of the Poisson deviance (the mean over several counts)",
-        estimator_type="regressor",
-        scale=_relative,
-        example=lambda rng, signals: rng.poisson(np.exp(signals @ np.array([0.5, -0.5, 0.3]))),
+        Target(
+            read=targets.read_exactly,
+            check=targets.check_counts,
+            positive_only=True,
+            scale=_relative,
+        ),
+        Objective(losses.poisson_deviance, losses.count_values, main_metric="poisson_deviance"),
+        Outputs(
+            num_outputs=_columns,
+            estimate=lambda outputs: np.exp(outputs.astype(np.float64)).mean(axis=0),
+            test_metrics=output_metrics.count_metrics,
+            score=output_metrics.d2_poisson,
+            estimator_type="regressor",
+        ),
+        Words(
+            letter="N",
+            target="``(N,)`` or ``(N, C)`` whole numbers from 0",
+            outputs="the logarithm of each expected count",
+            label="mean Poisson deviance",
+            score_name="D2 of the Poisson deviance (the mean over several counts)",
+        ),
     ),
     "survival": Task(
-        letter="S",
-        target="``(N, 2)`` time and event, or records or a frame of these",
-        outputs="one logarithm of the hazard ratio",
-        read=targets.read_survival,
-        check=targets.check_survival,
-        num_outputs=lambda y, num_columns: 1,
-        loss=losses.cox_partial_likelihood,
-        metrics=losses.survival_values,
-        test_metrics=output_metrics.survival_metrics,
-        main_metric="concordance_index",
-        label="concordance index",
-        bounds=(0.0, 1.0),
-        larger_is_better=True,
-        coupled=True,
-        estimate=lambda outputs: outputs.mean(axis=0),
-        one_output=True,
-        score=output_metrics.survival_score,
-        score_name="Harrell's concordance index in [0, 1]",
-        strata=lambda y: y[:, 1].astype(np.int64),
-        strata_names=("censored", "event"),
-        trainable=lambda y: "" if y[:, 1].any() else "no event",
-        row=lambda num_outputs: (2,),
-        as_rows=targets.places_in_time,
-        example=lambda rng, signals: np.column_stack(
-            [
-                rng.exponential(np.exp(-signals @ np.array([0.5, -0.5, 0.3]))) + 1e-3,
-                rng.random(len(signals)) < 0.8,
-            ]
+        Target(
+            read=targets.read_survival,
+            check=targets.check_survival,
+            strata=lambda y: y[:, 1].astype(np.int64),
+            strata_names=("censored", "event"),
+            trainable=lambda y: "" if y[:, 1].any() else "no event",
+            row=lambda num_outputs: (2,),
+            as_rows=targets.places_in_time,
+        ),
+        Objective(
+            losses.cox_partial_likelihood,
+            losses.survival_values,
+            main_metric="concordance_index",
+            bounds=(0.0, 1.0),
+            larger_is_better=True,
+            coupled=True,
+        ),
+        Outputs(
+            num_outputs=lambda y, num_columns: 1,
+            estimate=lambda outputs: outputs.mean(axis=0),
+            test_metrics=output_metrics.survival_metrics,
+            score=output_metrics.survival_score,
+            one_output=True,
+        ),
+        Words(
+            letter="S",
+            target="``(N, 2)`` time and event, or records or a frame of these",
+            outputs="one logarithm of the hazard ratio",
+            label="concordance index",
+            score_name="Harrell's concordance index in [0, 1]",
         ),
     ),
 }
@@ -203,7 +224,7 @@ TABLE: Final[dict[str, Task]] = {
 TASKS: Final = tuple(TABLE)
 
 #: The built-in tasks that use y.
-SUPERVISED: Final = tuple(name for name, task in TABLE.items() if task.supervised)
+SUPERVISED: Final = tuple(name for name, task in TABLE.items() if task.target.supervised)
 
 
 def loss(task: str, outputs: Array, y: Array, weight: Array) -> Array:
@@ -211,18 +232,18 @@ def loss(task: str, outputs: Array, y: Array, weight: Array) -> Array:
 
     Args:
       task: a name in :data:`TABLE`, such as ``state.spec.task``.
-      outputs: ``(B, C)``, as :attr:`Task.outputs` says.
+      outputs: ``(B, C)``, as :attr:`Words.outputs` of the task says.
       y: in the form of the engine: ``(B,)`` integer classes, ``(B, C)`` numbers, or ``(B, 2)``
         ranks of times and events.
       weight: ``(B,)`` non-negative, not all 0; rows of weight 0 are ignored.
     """
-    return TABLE[task].loss(outputs, y, weight)
+    return TABLE[task].objective.loss(outputs, y, weight)
 
 
 def metrics(task: str, outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
     """The loss and the recorded metrics of a task, by name; arguments as for :func:`loss`."""
-    entry = TABLE[task]
-    return {"loss": entry.loss(outputs, y, weight), **entry.metrics(outputs, y, weight)}
+    objective = TABLE[task].objective
+    return {"loss": objective.loss(outputs, y, weight), **objective.metrics(outputs, y, weight)}
 
 
 def row_metrics(task: str, outputs: Array, y: Array) -> dict[str, Array]:
@@ -232,7 +253,7 @@ def row_metrics(task: str, outputs: Array, y: Array) -> dict[str, Array]:
     areas and concordance compare rows.
     """
 
-    def of_row(output: Array, target: Array) -> dict[str, Array]:
+    def metrics_alone(output: Array, target: Array) -> dict[str, Array]:
         return metrics(task, output[None], target[None], jnp.ones(1))
 
-    return jax.vmap(of_row)(outputs, y)
+    return jax.vmap(metrics_alone)(outputs, y)

@@ -18,14 +18,14 @@ from fsjax.errors import DataError
 from fsjax.tables.user_arrays import as_array, plain_columns
 from fsjax.tasks.classes_or_numbers import MANY_LABELS, kind_of_target
 
-#: An array and, for classes, their names in the order of their numbers.
-Target = tuple[np.ndarray, tuple[str, ...] | None]
+#: A target and, for classes, their names in the order of their numbers.
+LabelledTarget = tuple[np.ndarray, tuple[str, ...] | None]
 
 #: The most names in a message.
 _NAMED = 5
 
 
-def read_classes(y: Any) -> Target:
+def read_classes(y: Any) -> LabelledTarget:
     """Number labels of any kind from 0 in sorted order; fractions are returned as they are.
 
     Warns if whole numbers look like numbers and not like classes.
@@ -102,13 +102,13 @@ def _check_none(number: int, kind: str, where: str) -> None:
         raise DataError(f"{where} has {number} {kind} values; leave these rows out")
 
 
-def read_unused(y: Any) -> Target:
+def read_unused(y: Any) -> LabelledTarget:
     """Numbers unchanged; labels as classes."""
     y = _array(y)
     return (y.astype(np.float32), None) if y.dtype.kind in "fiub" else read_classes(y)
 
 
-def read_exactly(y: Any) -> Target:
+def read_exactly(y: Any) -> LabelledTarget:
     """Numbers as float64; DataError for anything else."""
     y = _array(y)
     try:
@@ -119,7 +119,7 @@ def read_exactly(y: Any) -> Target:
         ) from None
 
 
-def read_survival(y: Any) -> Target:
+def read_survival(y: Any) -> LabelledTarget:
     """Time and event as the columns of ``(N, 2)`` float64.
 
     Args:
@@ -144,13 +144,13 @@ def read_survival(y: Any) -> Target:
     return np.column_stack(arrays), None
 
 
-def check_any(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
+def check_any(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> LabelledTarget:
     """A target that is not used."""
     del where
     return y, names
 
 
-def check_classes(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
+def check_classes(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> LabelledTarget:
     """Whole numbers from 0, of at least two classes.
 
     Whole numbers that a loader read as numbers become classes, with a warning.
@@ -181,14 +181,14 @@ def _are_exact_whole_numbers(y: np.ndarray) -> bool:
     return bool(np.all(y == np.round(y)) and np.abs(y).max() <= 2 ** (np.finfo(y.dtype).nmant))
 
 
-def check_numbers(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
+def check_numbers(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> LabelledTarget:
     """Numbers ``(N,)`` or ``(N, C)``; classes whose names are numbers become these numbers."""
     y = _decoded(y, names, where, "regression")
     check_present(y, f"the target of {where}")
     return y, None
 
 
-def check_labels(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
+def check_labels(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> LabelledTarget:
     """``(N, L)`` of 0 and 1."""
     y = _decoded(y, names, where, "multilabel")
     if y.ndim != 2:
@@ -206,7 +206,7 @@ def check_labels(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Ta
     return y, None
 
 
-def check_counts(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
+def check_counts(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> LabelledTarget:
     """Whole numbers from 0, ``(N,)`` or ``(N, C)``, not all of them 0."""
     y = _decoded(y, names, where, "counts")
     for bad, fault, advice in (
@@ -228,7 +228,7 @@ def check_counts(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Ta
     return y, None
 
 
-def check_survival(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> Target:
+def check_survival(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> LabelledTarget:
     """``(N, 2)``: times above 0, and events that are 0 or 1, with at least one event."""
     y = _decoded(y, names, where, "survival")
     if y.ndim != 2 or y.shape[1] != 2:

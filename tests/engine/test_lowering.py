@@ -7,6 +7,7 @@ The exceptions are in ``KNOWN`` with their reasons; an epoch may sort, to shuffl
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -77,23 +78,23 @@ def programs(planned: fsjax.Plan) -> dict[str, tuple[Callable[..., Any], tuple[A
     arrays, structure = planned.prepared.arrays, planned.structure
     hyper = {name: np.full(len(SEEDS), v, np.float32) for name, v in planned.hyper.items()}
 
-    def init(*args: Any) -> Any:
-        return seeds.init_seeds(structure, planned.spec, *args)
-
+    init = functools.partial(seeds.init_seeds.function, structure=structure, spec=planned.spec)
     given = (np.asarray(SEEDS, np.uint32), hyper, planned.usable, arrays)
-    if planned.method.name in ON_HOST:
-        return {"init": (init, given)}
-    states = jax.eval_shape(init, *given)
     found = {"init": (init, given)}
+    if planned.method.name in ON_HOST:
+        return found
+    states = jax.eval_shape(init, *given)
     if planned.method.loss is not None:
         axis = mesh.choose_seed_axis("auto", len(SEEDS))
         found["train"] = (
-            lambda *args: seeds.train_seeds(structure, axis, 1, *args),
+            functools.partial(
+                seeds.train_seeds.function, structure=structure, axis=axis, batch_devices=1
+            ),
             (states, arrays, np.ones(len(SEEDS), np.int32)),
         )
     x_test = planned.prepared.x_test[0] if planned.method.predict is not None else None
     found["finish"] = (
-        lambda *args: seeds.finish_seeds(structure, *args),
+        functools.partial(seeds.finish_seeds.function, structure=structure),
         (states, arrays, x_test, None),
     )
     return found

@@ -92,7 +92,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("checks", ["fit", "check_method"])
 def test_wrong_functions_are_named_before_training(changes, message, checks, data, monkeypatch):
     method = PLAIN._replace(**changes)
-    monkeypatch.setattr("fsjax.engine.train._Training", None)  # Nothing is trained.
+    monkeypatch.setattr("fsjax.engine.train.chunks", None)  # Nothing is trained.
     with pytest.raises(ConfigError, match=message):
         fsjax.fit(method, data) if checks == "fit" else check_method(method)
 

@@ -1,6 +1,6 @@
 """``plan``: checks before anything is trained, and the parts of a plan one by one.
 
-Covers ``fsjax.engine.options``, ``fsjax.engine.fit``, ``fsjax.engine.planned``,
+Covers ``fsjax.engine.options``, ``fsjax.engine.fit``, ``fsjax.engine.plan``,
 ``fsjax.engine.check_run``, ``fsjax.engine.run``.
 """
 

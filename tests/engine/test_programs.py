@@ -124,7 +124,8 @@ def test_predicting_rows_of_any_number_compiles_few_programs(data, caplog) -> No
             np.testing.assert_allclose(result.predict(x[:count]), whole[:, :count], rtol=1e-5)
 
 
-def double(power: int, x: jax.Array) -> jax.Array:
+@programs.program()
+def double(x: jax.Array, *, power: int) -> jax.Array:
     return x * 2.0**power
 
 
@@ -136,31 +137,33 @@ def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_program_not_used_for_longest_goes(no_programs: None) -> None:
     shapes = [np.ones(n, np.float32) for n in (1, 2, 3)]
-    first = programs.program(double, (1,), (shapes[0],))
-    programs.program(double, (1,), (shapes[1],))
-    assert programs.program(double, (1,), (shapes[0],)) is first
-    programs.program(double, (1,), (shapes[2],))
+    first = double.compiled(shapes[0], power=1)
+    double.compiled(shapes[1], power=1)
+    assert double.compiled(shapes[0], power=1) is first
+    double.compiled(shapes[2], power=1)
     assert programs.num_programs() == 2
-    assert programs.program(double, (1,), (shapes[0],)) is first
-    np.testing.assert_array_equal(programs.run(double, (3,), (shapes[1],)), [8.0, 8.0])
+    assert double.compiled(shapes[0], power=1) is first
+    np.testing.assert_array_equal(double(shapes[1], power=3), [8.0, 8.0])
 
 
 def test_programs_differ_by_all_that_they_depend_on(no_programs: None, monkeypatch) -> None:
     monkeypatch.setattr(programs, "CAPACITY", 99)
     x = np.ones(2, np.float32)
-    programs.program(double, (1,), (x,))
-    for static, args, options in (
-        ((2,), (x,), {}),
-        ((1,), (np.ones(3, np.float32),), {}),
-        ((1,), (np.ones(2, np.int32),), {}),
-        ((1,), (x,), {"work": 0.0}),
-        ((1,), (x,), {"work": 1e9}),
-        ((1,), (x,), {"donate": (0,)}),
+    fast = programs.program(compile="fast")(double.function)
+    donating = programs.program(donate=(0,))(double.function)
+    double.compiled(x, power=1)
+    for kind, array, options in (
+        (double, x, {"power": 2}),
+        (double, np.ones(3, np.float32), {"power": 1}),
+        (double, np.ones(2, np.int32), {"power": 1}),
+        (double, x, {"power": 1, "work": 1e9}),
+        (fast, x, {"power": 1}),
+        (donating, x, {"power": 1}),
     ):
         before = programs.num_programs()
-        programs.program(double, static, args, **options)
+        kind.compiled(array, **options)
         assert programs.num_programs() == before + 1
-        programs.program(double, static, args, **options)
+        kind.compiled(array, **options)
         assert programs.num_programs() == before + 1
 
 

@@ -29,6 +29,7 @@ from fsjax.tables.scaling import apply
 from fsjax.tables.sparse import as_csr, check_size
 from fsjax.tables.sparse_rows import map_rows, only_columns
 from fsjax.tasks import TABLE, metrics, row_metrics
+from fsjax.tasks.examples import example
 
 STG = fsjax.methods.stg(hidden=(6,), search=False)
 
@@ -47,8 +48,8 @@ def table(seed: int = 0, rows: int = 90, columns: int = 13) -> tuple[np.ndarray,
 def target_of(task: str) -> tuple[np.ndarray, np.ndarray | None]:
     """The table with a target that follows from the three columns."""
     x, y = table()
-    if not TABLE[task].classes:
-        y = TABLE[task].example(np.random.default_rng(1), x[:, [0, 4, 9]])
+    if not TABLE[task].target.classes:
+        y = example(TABLE[task], np.random.default_rng(1), x[:, [0, 4, 9]])
     return x, y
 
 
@@ -212,8 +213,10 @@ def test_the_metrics_of_reconstructed_rows() -> None:
     for name, value in whole.items():
         np.testing.assert_allclose(of_rows[name].mean(), value, rtol=1e-6)
     entry = TABLE["reconstruction"]
-    expected = entry.test_metrics(outputs, x)
-    found = entry.test_of_rows({name: np.asarray(values) for name, values in of_rows.items()})
+    expected = entry.outputs.test_metrics(outputs, x)
+    found = entry.outputs.test_metrics_from_rows(
+        {name: np.asarray(values) for name, values in of_rows.items()}
+    )
     assert found == pytest.approx(expected, rel=1e-6)
 
 

@@ -47,13 +47,13 @@ def test_each_setting_is_what_a_fit_of_it_gives(table) -> None:
 @pytest.mark.slow
 def test_traced_settings_share_a_program_and_shapes_do_not(table, monkeypatch) -> None:
     made = []
-    true_program = programs.program
+    compiled = programs.Program.compiled
 
-    def counted(function, *args, **options):
-        made.append(function.__name__)
-        return true_program(function, *args, **options)
+    def counted(self, *args, **options):
+        made.append(self.__name__)
+        return compiled(self, *args, **options)
 
-    monkeypatch.setattr("fsjax.engine.train.program", counted)
+    monkeypatch.setattr(programs.Program, "compiled", counted)
     rates = [0.01, 0.02, 0.03]
     method = neural_network(hidden=(5,))
     fsjax.sweep(method, table, {"learning_rate": rates}, **OPTIONS)

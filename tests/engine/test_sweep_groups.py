@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fsjax
-from fsjax.engine.planned import Plan
+from fsjax.engine.plan import Plan
 from fsjax.engine.sweep import Sweep
 from fsjax.errors import ConfigError
 from fsjax.methods import neural_network

@@ -19,6 +19,7 @@ from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import ESTIMATORS, STG, BinMask, FisherScore, LassoNet, QuickSelection
 from fsjax.methods import METHODS
 from fsjax.tasks import TABLE
+from fsjax.tasks.examples import example
 
 
 def table(kind: type = np.float64) -> tuple[np.ndarray, np.ndarray]:
@@ -107,7 +108,7 @@ def test_weights_and_validation_rows() -> None:
 @pytest.mark.parametrize("task", ["survival", "multilabel", "counts"])
 def test_other_targets_than_classes(build: Any, task: str) -> None:
     x, _ = table()
-    y = TABLE[task].example(np.random.default_rng(0), x[:, [0, 3, 5]] / 5)
+    y = example(TABLE[task], np.random.default_rng(0), x[:, [0, 3, 5]] / 5)
     if task == "survival":
         y = pd.DataFrame({"relapse": y[:, 1] > 0, "weeks": y[:, 0]})
     rest = y.iloc[:20] if task == "survival" else y[:20]

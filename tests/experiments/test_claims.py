@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from experiments.papers import claims
+from experiments.papers.results import write_results
 
 
 def searches(folder: Path, name: str, steps: list[float], network: str = "mlp") -> None:
@@ -28,23 +28,6 @@ def searches(folder: Path, name: str, steps: list[float], network: str = "mlp") 
     pd.DataFrame(lines).to_csv(folder / "accuracy.csv", index=False)
 
 
-def networks(folder: Path) -> None:
-    """Writes what ``experiments.sparsify`` leaves; the last strength closes too much."""
-    folder.mkdir(parents=True)
-    config = {"data": {"name": "digits"}, "network": {"network": "lenet5"}}
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "result.json").write_text("{}")
-    points = [
-        ("dense", None, 0, 0.0, 98.0), ("dense", None, 1, 0.0, 97.0),
-        ("binmask", 0.1, 0, 0.5, 98.0), ("binmask", 0.1, 1, 0.5, 97.0),
-        ("binmask", 0.2, 0, 0.96, 97.0), ("binmask", 0.2, 1, 0.94, 97.0),
-        ("binmask", 0.3, 0, 1.0, 10.0), ("binmask", 0.3, 1, 1.0, 10.0),
-        ("probmask", 0.2, 0, 0.95, 60.0), ("probmask", 0.2, 1, 0.95, 61.0),
-    ]  # fmt: skip
-    columns = ["method", "strength", "trial", "sparsity", "accuracy"]
-    pd.DataFrame(points, columns=columns).to_csv(folder / "sparsity.csv", index=False)
-
-
 def values(rows: pd.DataFrame) -> dict[tuple[str, str, str], float]:
     return rows.set_index(["run", "method", "metric"])["mean"].to_dict()
 
@@ -52,7 +35,6 @@ def values(rows: pd.DataFrame) -> dict[tuple[str, str, str], float]:
 def test_figures_of_finished_runs_are_collected(tmp_path: Path) -> None:
     searches(tmp_path / "first", "isolet", [1.0, 2.0])
     searches(tmp_path / "second", "mnist", [3.0], network="lenet5")
-    networks(tmp_path / "third")
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "config.json").write_text(
         json.dumps({"data": {"name": "pcmac"}, "network": {"network": "mlp"}})
@@ -62,12 +44,8 @@ def test_figures_of_finished_runs_are_collected(tmp_path: Path) -> None:
     assert found["feature_selection:isolet", "binmask", "search_steps"] == 1.5
     assert found["feature_selection:isolet", "binmask", "mask_converged"] == 25.0
     assert found["feature_selection:mnist,lenet5", "binmask", "search_steps"] == 3.0
-    assert set(rows["method"]) == {"binmask", "probmask"}
-    assert found["sparsify:digits,lenet5", "binmask", "sparsity_pct"] == pytest.approx(95.0)
-    assert found["sparsify:digits,lenet5", "binmask", "points_lost"] == 0.5
-    assert found["sparsify:digits,lenet5", "probmask", "points_lost"] == 37.0
-    assert set(rows["run"].str.partition(":")[0]) == {"feature_selection", "sparsify"}
-    assert {tuple(run.split(":")) for run in rows["run"]} <= set(claims.RUNS)
+    assert set(rows["method"]) == {"binmask"}
+    assert len(rows) == 8
 
 
 def test_more_trials_replace_fewer(tmp_path: Path) -> None:
@@ -77,7 +55,7 @@ def test_more_trials_replace_fewer(tmp_path: Path) -> None:
     table = claims.read_claims(path)
     for folder in ("few", "many", "few"):
         table = claims.merged(table, claims.collect(tmp_path / folder))
-        claims.write_claims(table, path)
+        write_results(table, path)
         table = claims.read_claims(path)
     assert values(table)["feature_selection:isolet", "binmask", "search_steps"] == 2.5
     assert len(table) == 4

@@ -68,15 +68,6 @@ def test_a_killed_reproduction_goes_on(tmp_path: Path) -> None:
     assert "83.27" in (tmp_path / "page.md").read_text()
 
 
-def test_long_runs_get_fewer_seeds(tmp_path: Path) -> None:
-    flags = ["--plan", "--seeds=3", "--long_seeds=1"]
-    plan = launch_here("reproduce", *arguments(tmp_path, "fisher_score,lassonet"), *flags)
-    assert plan.returncode == 0, plan.stderr
-    lines = [line.split() for line in plan.stdout.splitlines() if "-madelon-" in line]
-    seeds = {run.split("-")[1]: number for run, _, number, *_ in lines}
-    assert seeds == {"fisher_score": "3", "lassonet": "1"}
-
-
 @pytest.mark.slow
 def test_a_run_from_before_the_protocol_changed_is_refused(tmp_path: Path) -> None:
     assert launch_here("reproduce", *arguments(tmp_path, "fisher_score")).returncode == 0

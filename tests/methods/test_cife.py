@@ -125,12 +125,12 @@ def test_bins_hold_equal_shares_and_keep_equal_values_together() -> None:
     rng = np.random.default_rng(0)
     x = rng.lognormal(size=(999, 2))
     x[:500, 1] = 7.0
-    symbols = greedy_information.table_of(x, np.zeros(999, int), np.ones(999), 4)
+    symbols = greedy_information.count_table(x, np.zeros(999, int), np.ones(999), 4)
     counts = np.bincount(symbols.codes[0])
     assert len(counts) == 4 and counts.min() >= 249 and counts.max() <= 250
     assert len(np.unique(symbols.codes[1][:500])) == 1
     ordered = np.sort(x[:, 0])
-    ranked = greedy_information.table_of(ordered[:, None], np.zeros(999, int), np.ones(999), 4)
+    ranked = greedy_information.count_table(ordered[:, None], np.zeros(999, int), np.ones(999), 4)
     assert (np.diff(ranked.codes[0]) >= 0).all()
 
 
@@ -144,7 +144,7 @@ def test_all_ways_of_counting_agree(monkeypatch: pytest.MonkeyPatch) -> None:
         results = []
         for kept in (1, 0):
             monkeypatch.setattr(greedy_information, "KEPT", kept)
-            symbols = greedy_information.table_of(x, y, np.ones(500), None)
+            symbols = greedy_information.count_table(x, y, np.ones(500), None)
             results.append(greedy_information.entropies(symbols, chosen))
         for by_difference, otherwise in zip(*results, strict=True):
             np.testing.assert_allclose(by_difference, otherwise, rtol=0, atol=1e-12)

@@ -75,7 +75,7 @@ def test_path_of_a_result(task):
     np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), [93, 95, 70])
     assert figure.get_suptitle().startswith("lassonet on coil20, K = 4")
     assert figure.axes[0].get_ylabel() == (
-        "accuracy (%)" if task != "regression" else TABLE["regression"].label
+        "accuracy (%)" if task != "regression" else TABLE["regression"].words.label
     )
     assert_readable(figure)
 

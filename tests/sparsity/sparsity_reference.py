@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from types import ModuleType
 
 import numpy as np
+
+from fsjax.sparsity.topology import Rule
 
 
 def first_of_sort(
@@ -22,11 +23,10 @@ def first_of_sort(
     return marked.reshape(np.shape(values))
 
 
-def rules_of(module: ModuleType, second: str) -> dict[str, Callable]:
-    """The rules of a module by name: public functions of (layer, second, key)."""
+def rules_of(module: ModuleType, second: str) -> dict[str, Rule]:
+    """The rules of a module by name: those of (layer, second, key)."""
     return {
         name: rule
-        for name, rule in inspect.getmembers(module, inspect.isfunction)
-        if tuple(inspect.signature(rule).parameters) == ("layer", second, "key")
-        and not name.startswith("_")
+        for name, rule in vars(module).items()
+        if isinstance(rule, Rule) and second in inspect.signature(rule).parameters
     }

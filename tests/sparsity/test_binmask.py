@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fsjax import sparsity
 from fsjax.errors import ConfigError
-from fsjax.sparsity.phases import active_between, clip_params, cosine_by_epoch
+from fsjax.sparsity.schedules import active_between, clip_params, cosine_by_epoch
 
 
 @settings(deadline=None, max_examples=30)

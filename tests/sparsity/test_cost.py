@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fsjax.errors import ConfigError
-from fsjax.sparsity.cost import count_connections, training_flops
+from fsjax.sparsity.summary import count_connections, training_flops
 
 #: Two rows: data set, D, training rows, #params, and the FLOPs (1e12) of QS and of WAST.
 TABLE_3 = [

@@ -1,6 +1,6 @@
 """Linear maps of several frameworks, compressed networks, and summaries.
 
-Covers ``fsjax.sparsity.tiles``, ``fsjax.sparsity.arrays``, ``fsjax.sparsity.summary``.
+Covers ``fsjax.sparsity.structures``, ``fsjax.sparsity.trees``, ``fsjax.sparsity.summary``.
 """
 
 from __future__ import annotations

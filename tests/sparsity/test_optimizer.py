@@ -1,6 +1,6 @@
 """The Optax wrapper: invariants at every step, equivalences, and a network that learns.
 
-Covers ``fsjax.sparsity.optimizer``, ``fsjax.sparsity.updates``, ``fsjax.sparsity.in_place``.
+Covers ``fsjax.sparsity.optimizer``, ``fsjax.sparsity.updates``.
 """
 
 from __future__ import annotations

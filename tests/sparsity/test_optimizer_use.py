@@ -25,7 +25,8 @@ from sparsity_trees import (
 from fsjax import sparsity
 from fsjax.errors import ConfigError
 from fsjax.sparsity import drop, grow
-from fsjax.sparsity.topology import choose_dropped, choose_grown, layers_of, needs_of
+from fsjax.sparsity.topology import choose_dropped, choose_grown
+from fsjax.sparsity.updates import layers_of
 
 
 def test_snip_keeps_the_largest_products_of_every_layer_and_starts_from_them() -> None:
@@ -141,7 +142,7 @@ def test_rules_declare_what_they_need() -> None:
                 jax.eval_shape(choice, layer, second, jax.random.key(0))
             except (TypeError, AttributeError, ConfigError):
                 missed.add(field)
-        assert needs_of(rule) == missed, rule
+        assert rule.needs == missed, rule
 
 
 def test_growth_by_momentum_sees_the_mean_of_all_gradients() -> None:

@@ -1,6 +1,6 @@
 """Pruning by schedules, straight-through training, densities by path, masks before training.
 
-Covers ``fsjax.sparsity.before_training``, ``fsjax.sparsity.pruning``, ``fsjax.sparsity.schedules``.
+Covers ``fsjax.sparsity.schedules``, ``fsjax.sparsity.masks``, ``fsjax.sparsity.topology``.
 """
 
 from __future__ import annotations

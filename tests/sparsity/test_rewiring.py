@@ -17,7 +17,7 @@ from fsjax.methods.shared.layers.free import positions_of
 from fsjax.methods.shared.layers.rewiring import GROW, draw_connections, rewire_connections
 from fsjax.sparsity import drop, grow, random_mask
 from fsjax.sparsity.connections import connected
-from fsjax.sparsity.topology import DropRule, GrowRule, Layer, rewire
+from fsjax.sparsity.topology import Layer, Rule, rewire
 
 SHAPE, COUNT = (13, 17), 40
 
@@ -27,7 +27,7 @@ ORDINARY = [(drop.per_sign, grow.similar_or_random)]
 ALL = [*itertools.product(DROP, GROW), (drop.magnitude, grow.switched(grow.similar, grow.random))]
 
 
-def changes(drop_rule: DropRule, grow_rule: GrowRule) -> Callable:
+def changes(drop_rule: Rule, grow_rule: Rule) -> Callable:
     """Changes a layer in both forms: ``(key, fraction) -> (masks, positions before, change)``."""
 
     @jax.jit
@@ -69,7 +69,7 @@ def check(both: Callable, seed: int, fraction: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rules", ORDINARY, ids=lambda rules: "-".join(r.__name__ for r in rules))
+@pytest.mark.parametrize("rules", ORDINARY, ids=lambda rules: "-".join(r.name for r in rules))
 def test_the_same_topology_as_masks(rules: tuple) -> None:
     both = changes(*rules)
 
@@ -82,7 +82,7 @@ def test_the_same_topology_as_masks(rules: tuple) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("rules", ALL, ids=lambda rules: "-".join(r.__name__ for r in rules))
+@pytest.mark.parametrize("rules", ALL, ids=lambda rules: "-".join(r.name for r in rules))
 def test_the_same_topology_by_every_pair_of_rules(rules: tuple) -> None:
     both = changes(*rules)
     for seed, fraction in ((0, 0.3), (1, 0.0), (2, 1.0), (3, 0.6)):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -439,9 +441,21 @@ def test_marks_of_a_rule_are_those_of_its_function() -> None:
     def mine(layer: Layer, dropped: jax.Array, key: jax.Array, power: float) -> jax.Array:
         return dropped & (layer.gradient**power > 0)
 
-    rule = functools.partial(mine, power=2.0)
-    assert topology.needs_of(rule) == {"gradient"} and topology.shrinks(rule)
-    assert topology.shrinks(grow.switched(grow.random, rule))
-    assert not topology.shrinks(grow.switched(grow.random, grow.similar))
+    rule = topology.as_rule(functools.partial(mine, power=2.0))
+    assert rule.name == "mine" and rule.needs == {"gradient"} and rule.may_shrink
+    assert grow.switched(grow.random, rule).may_shrink
+    assert not grow.switched(grow.random, grow.similar).may_shrink
     with pytest.raises(ConfigError, match="needs='gradeint': did you mean 'gradient'"):
         needs("gradeint")
+
+
+def test_rules_are_values() -> None:
+    def mine(layer: Layer, dropped: jax.Array, key: jax.Array) -> jax.Array:
+        return layer.weight
+
+    assert topology.as_rule(mine) == topology.as_rule(mine) != topology.as_rule(grow.random)
+    assert topology.as_rule(grow.random) is grow.random
+    assert pickle.loads(pickle.dumps(grow.random)) is grow.random
+    assert sparsity.Recipe(density=0.1, drop=mine).rules == (topology.as_rule(mine), None)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        grow.random.may_shrink = True  # type: ignore[misc]

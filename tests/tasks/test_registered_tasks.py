@@ -1,11 +1,12 @@
 """A task in a user's file is trained, saved, resumed and checked like a built-in one.
 
 Covers ``fsjax.tasks.checks``, ``fsjax.tasks.contract``, ``fsjax.tasks.derived``,
-``fsjax.tasks.registry``, ``fsjax.tasks.task``.
+``fsjax.tasks.examples``, ``fsjax.tasks.registry``, ``fsjax.tasks.task``.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import pickle
@@ -21,6 +22,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bad_calls import bad_calls, refuses
+from jax import Array
 from sklearn.base import clone
 from sklearn.metrics import mean_pinball_loss
 
@@ -31,7 +33,20 @@ from fsjax.arguments import Fraction, Positive
 from fsjax.errors import ConfigError, DataError
 from fsjax.estimators import DeepLasso
 from fsjax.methods import deep_lasso, dufs, fisher_score, get_method, neural_network, wast
-from fsjax.tasks import TABLE, TASKS, Task, get_task, like, name_of, weighted_mean
+from fsjax.tasks import (
+    TABLE,
+    TASKS,
+    Objective,
+    Outputs,
+    Target,
+    Task,
+    Words,
+    get_task,
+    like,
+    name_of,
+    weighted_mean,
+)
+from fsjax.tasks.task import RECORDS
 
 #: The contents of the file.
 SOURCE = '''\
@@ -229,7 +244,7 @@ def test_methods_that_ignore_the_loss_refuse_the_task(my_tasks: ModuleType) -> N
 
     @fsjax.tasks.register
     def smoothed() -> Task:
-        return like("classification", loss=TABLE["classification"].loss)
+        return like("classification", loss=TABLE["classification"].objective.loss)
 
     neural = neural_network(hidden=(4,))
     own = neural._replace(loss=lambda params, state, batch, key: (0.0, {}))
@@ -253,7 +268,7 @@ def test_methods_that_train_the_loss_take_the_task(name: str) -> None:
 
     @fsjax.tasks.register
     def twin() -> Task:
-        return like(first, loss=TABLE[first].loss)
+        return like(first, loss=TABLE[first].objective.loss)
 
     x, y = table(100)
     planned = fsjax.plan(method, (x, (y > 0).astype(int)), task=twin(), num_features=4)
@@ -364,6 +379,32 @@ def test_the_contract_tells_what_is_wrong(changes: dict[str, Any], words: str) -
 
     with pytest.raises(AssertionError, match=words):
         fsjax.testing.check_task(broken())
+
+
+def test_targets_that_the_example_does_not_fit() -> None:
+    def check(y: np.ndarray, names: object, where: str) -> tuple[np.ndarray, None]:
+        if (y <= 0).any():
+            raise DataError(f"{where} has numbers up to 0")
+        return y, None
+
+    def logarithms(outputs: Array, y: Array, weight: Array) -> Array:
+        return absolute(outputs, jnp.log(y), weight)
+
+    @fsjax.tasks.register
+    def positive() -> Task:
+        return like("regression", loss=logarithms, check=check, scale=None, label="log error")
+
+    task, built_in = positive(), TABLE["regression"]
+    assert (task.target.scale, task.words.label) == (None, "log error")
+    assert task.target.read is built_in.target.read and built_in.target.scale is not None
+    with pytest.raises(DataError, match="the example has numbers up to 0"):
+        fsjax.testing.check_task(task)
+    fsjax.testing.check_task(task, np.random.default_rng(0).exponential(size=30))
+
+
+def test_no_field_is_in_two_records() -> None:
+    records = (Target, Objective, Outputs, Words)
+    assert len(RECORDS) == sum(len(dataclasses.fields(record)) for record in records)
 
 
 @pytest.mark.slow

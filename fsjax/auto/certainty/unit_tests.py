@@ -90,7 +90,7 @@ def drawn_rows(y: np.ndarray, task: str, most: int, seed: int) -> np.ndarray:
         return np.arange(len(y))
     order = np.random.default_rng(seed).permutation(len(y))
     kept = np.arange(len(y)) < most
-    strata = get_task(task).strata(y)
+    strata = get_task(task).target.strata(y)
     if strata is not None:
         kept |= pd.Series(strata[order]).groupby(strata[order]).cumcount().to_numpy() < _OF_CLASS
     return np.sort(order[kept])

@@ -101,7 +101,7 @@ def common_classes(
     A class needs 3 rows (2, if fewer than two classes have 3) in at least 2 groups of rows. For
     tasks without classes, all rows are kept.
     """
-    if not get_task(task).classes:
+    if not get_task(task).target.classes:
         return CommonClasses(np.ones(len(y), bool), ())
     classes, places, counts = np.unique(y, return_inverse=True, return_counts=True)
     in_groups = _groups_with(places, group_numbers(row_groups, len(y)))
@@ -278,11 +278,11 @@ def _number_of_folds(y: np.ndarray, task: str, groups: np.ndarray) -> int:
     if not groups.any():
         raise DataError("all rows are in one group; cross-validation needs at least 2 groups")
     most = min(FOLDS, max(2, len(y) // _FOLD_ROWS), int(groups.max()) + 1)
-    strata = get_task(task).strata(y)
+    strata = get_task(task).target.strata(y)
     if strata is None:
         return most
     in_groups = _groups_with(strata, groups)
-    if get_task(task).classes:
+    if get_task(task).target.classes:
         # Number of groups that hold the second most frequent class.
         scarce, what = sorted([0, *in_groups])[-2], "a second class"
     else:
@@ -306,7 +306,7 @@ def _test_rows(
     y: np.ndarray, task: str, count: int, seed: int, groups: np.ndarray | None
 ) -> list[np.ndarray]:
     """The rows of each fold, a partition of all rows that keeps groups whole."""
-    rows, strata = np.arange(len(y)), get_task(task).strata(y)
+    rows, strata = np.arange(len(y)), get_task(task).target.strata(y)
     if groups is None:
         kind = KFold if strata is None else StratifiedKFold
     else:
@@ -337,7 +337,9 @@ def _usable_folds(tests: Sequence[np.ndarray], y: np.ndarray, task: str) -> list
 
 def _usable(fold: Fold, y: np.ndarray, task: str) -> bool:
     """Whether the training rows differ in their target, and the test rows too or have classes."""
-    return _varies(y[fold.train], task) and (get_task(task).classes or _varies(y[fold.test], task))
+    return _varies(y[fold.train], task) and (
+        get_task(task).target.classes or _varies(y[fold.test], task)
+    )
 
 
 def _varies(y: np.ndarray, task: str) -> bool:
@@ -366,7 +368,7 @@ def _series(y: np.ndarray, task: str) -> list[Fold]:
     if len(test) and folds:
         # The last rows share one target.
         folds[-1] = Fold(folds[-1].train, np.concatenate([folds[-1].test, test]))
-    elif len(test) and get_task(task).classes:
+    elif len(test) and get_task(task).target.classes:
         folds = [Fold(train, test)]
     if not folds:
         raise DataError(

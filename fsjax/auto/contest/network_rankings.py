@@ -165,7 +165,7 @@ def stratified_rows(y: np.ndarray, task: str, most: int, seed: int) -> np.ndarra
     if len(rows) <= most:
         return rows
     rng = np.random.default_rng((seed, 23))
-    strata = get_task(task).strata(y)
+    strata = get_task(task).target.strata(y)
     shuffled = rng.permutation(rows)
     if strata is None:
         return np.sort(shuffled[:most])

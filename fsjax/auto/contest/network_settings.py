@@ -158,7 +158,7 @@ def fit_options(
     Args:
       rows: number of rows that train or validate.
     """
-    coupled = get_task(task).coupled
+    coupled = get_task(task).objective.coupled
     if training is None:
         size = "auto" if coupled else facts.batch_size
         return {"num_epochs": facts.num_epochs, "batch_size": size, **facts.training}

@@ -192,7 +192,7 @@ def representative_rows(problem: Problem, most: int) -> np.ndarray:
         order = rng.permutation(len(labels))
         number = max(_GROUPS, int((np.cumsum(sizes[order]) <= most).sum()))
         return rows[np.isin(problem.row_groups, labels[order[:number]])]
-    strata = get_task(problem.task).strata(problem.y)
+    strata = get_task(problem.task).target.strata(problem.y)
     if (
         strata is not None
         and np.unique(strata, return_counts=True)[1].min() * most < _CLASS_ROWS * count

@@ -96,7 +96,7 @@ def split_at(start: int, y: np.ndarray, task: str, valid_fraction: float, seed: 
       y: target of the rows of this table, whose classes are spread evenly.
       valid_fraction: share of the rows that validates.
     """
-    train, valid = validation_split(len(y), valid_fraction, seed, get_task(task).strata(y))
+    train, valid = validation_split(len(y), valid_fraction, seed, get_task(task).target.strata(y))
     return Split(start + train, start + valid, valid[:0])
 
 

@@ -140,7 +140,7 @@ def _numbers_as_classes(numbers: np.ndarray) -> tuple[np.ndarray, tuple[str, ...
 
 def _numbers(y: Any, task: str) -> np.ndarray:
     """Float64 numbers that fit the task; DataError for missing or constant ones."""
-    checked, _ = get_task(task).check(*get_task(task).read(y), _WHERE)
+    checked, _ = get_task(task).target.check(*get_task(task).target.read(y), _WHERE)
     values = np.asarray(checked, np.float64)
     if not np.isfinite(values).all():
         raise DataError("the target has missing or infinite values; drop these rows")

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import jax
 
 from fsjax.errors import ConfigError
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 #: The process in which the engine first ran.
 _process: int | None = None
@@ -24,26 +20,23 @@ def setting(name: str) -> Any:
     return getattr(jax.config, name)
 
 
-def own_settings(function: Callable[P, R]) -> Callable[P, R]:
-    """Makes a function run with the engine's settings of JAX, in this thread only.
+@contextlib.contextmanager
+def own_settings() -> Iterator[None]:
+    """A context, or decorator, with the engine's settings of JAX, in this thread only.
 
     - Single precision (no ``jax_enable_x64``): states, checkpoints and saved files are float32.
     - Compilation (no ``JAX_DISABLE_JIT``): the engine compiles its programs ahead of time.
     - JAX's defaults for rank promotion, type promotion and transfers between host and device:
       stricter settings are meant for the user's own code.
     """
-
-    @functools.wraps(function)
-    def inner(*args: P.args, **options: P.kwargs) -> R:
-        with contextlib.ExitStack() as settings:
-            settings.enter_context(jax.enable_x64(False))
-            settings.enter_context(jax.disable_jit(False))
-            settings.enter_context(jax.numpy_rank_promotion("allow"))
-            settings.enter_context(jax.numpy_dtype_promotion("standard"))
-            settings.enter_context(jax.transfer_guard("allow"))
-            return function(*args, **options)
-
-    return inner
+    with (
+        jax.enable_x64(False),
+        jax.disable_jit(False),
+        jax.numpy_rank_promotion("allow"),
+        jax.numpy_dtype_promotion("standard"),
+        jax.transfer_guard("allow"),
+    ):
+        yield
 
 
 def check_process() -> None:

@@ -69,12 +69,12 @@ def attribution(
     Returns:
       ``(D,)``, at least 0.
     """
-    if TABLE[task].classes:
+    if TABLE[task].target.classes:
         number, classes = 1, data.y
     else:
         number, classes = jax.eval_shape(outputs, data.x[:1]).shape[1], None
 
-    def slopes_of(index: Array, x: Array) -> Array:
+    def absolute_slopes(index: Array, x: Array) -> Array:
         """Absolute derivatives ``(B, D)`` of one output for each row."""
 
         def total(x: Array) -> Array:
@@ -88,7 +88,7 @@ def attribution(
 
         def add(output: Array, total: Array) -> Array:
             same = jnp.full(rows.shape, output, jnp.int32)
-            return total + slopes_of(same if classes is None else classes[rows], x)
+            return total + absolute_slopes(same if classes is None else classes[rows], x)
 
         slopes = jax.lax.fori_loop(0, number, add, jnp.zeros_like(x))
         if times_input:

@@ -96,16 +96,12 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
     """
     o = ConcreteOptions(**options)
     start, end = o.temperature_start, o.temperature_end
-    if known(start, end) and end > start:
-        raise ConfigError(
-            f"temperature_end={end} is above temperature_start={start}; choose a temperature "
-            "that falls, so that each selector ends with one column"
-        )
+    _check_falls(start, end)
 
     def decoder(spec: Spec) -> MLP:
         return MLP(spec.num_outputs, o.hidden, layer_norm=o.layer_norm, dropout=o.dropout)
 
-    def logits_of(params: PyTree, state: TrainState) -> Array:
+    def allowed_logits(params: PyTree, state: TrainState) -> Array:
         return jnp.where(state.feature_mask, logits.apply(params["selector"]), RULED_OUT)
 
     def temperature(state: TrainState) -> Array:
@@ -129,7 +125,7 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict]:
         key_noise, key_dropout = jax.random.split(key)
-        selector_logits = logits_of(params, state)
+        selector_logits = allowed_logits(params, state)
         selected = by_group(
             lambda x: select(key_noise, selector_logits, x, temperature(state), o.noise),
             batch.x,
@@ -149,34 +145,21 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         return value, {}
 
     def predict(state: TrainState, x: Array) -> Array:
-        chosen = logits_of(state.params, state)
+        chosen = allowed_logits(state.params, state)
         selected = by_group(lambda rows: select_discrete(chosen, rows), x, state.spec)
         return outputs_of(decoder(state.spec), {"params": state.params["decoder"]}, selected)
 
     def select_columns(state: TrainState) -> Selection:
-        chosen = logits_of(state.params, state)
+        chosen = allowed_logits(state.params, state)
         scores = jnp.max(jax.nn.softmax(chosen, axis=-1), axis=0)
         return Selection(scores, picks=jnp.argmax(chosen, axis=-1))
 
     def monitor(state: TrainState) -> dict[str, Array]:
-        picks = jnp.argmax(logits_of(state.params, state), axis=-1)
+        picks = jnp.argmax(allowed_logits(state.params, state), axis=-1)
         return {
             "unique_percentage": unique_percentage(picks, state.spec.num_units),
             "temperature": temperature(state),
         }
-
-    def phases(spec: Spec) -> tuple[Phase, ...]:
-        del spec
-        if o.anneal == "step" or end == start:
-            return ()
-        falls = Phase(
-            name="the temperature falls (anneal='epoch': after each epoch)",
-            epochs=2,
-            without=f"selectors mix columns as at the beginning (temperature_start={start})",
-            instead="anneal='step'",
-            kept=False,
-        )
-        return (falls,)
 
     return Method(
         About(num_features=num_features, takes_groups=True, sparse=True),
@@ -186,8 +169,31 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         predict=predict,
         select=select_columns,
         monitor=monitor,
-        phases=phases,
+        phases=lambda spec: phases(o),
     )
+
+
+def _check_falls(start: Any, end: Any) -> None:
+    if known(start, end) and end > start:
+        raise ConfigError(
+            f"temperature_end={end} is above temperature_start={start}; choose a temperature "
+            "that falls, so that each selector ends with one column"
+        )
+
+
+def phases(options: ConcreteOptions) -> tuple[Phase, ...]:
+    """The fall of the temperature, if it falls between epochs only."""
+    start, end = options.temperature_start, options.temperature_end
+    if options.anneal == "step" or end == start:
+        return ()
+    falls = Phase(
+        name="the temperature falls (anneal='epoch': after each epoch)",
+        epochs=2,
+        without=f"selectors mix columns as at the beginning (temperature_start={start})",
+        instead="anneal='step'",
+        kept=False,
+    )
+    return (falls,)
 
 
 def by_group(choose: Callable[[Array], Array], x: Array, spec: Spec) -> Array:

@@ -126,7 +126,7 @@ def greedy_scores(
       ``(D,)``: ``depth`` to 1 for the chosen columns in the order of choice; for the others, their
       ``I(f; y)`` as a share of ``1 + log2(C)`` bits, which is below 1.
     """
-    table = table_of(x, y, weight, bins)
+    table = count_table(x, y, weight, bins)
     column = entropies(table)
     class_entropy = entropy(table.y, weight)
     relevance = column.alone + class_entropy - column.with_class
@@ -148,7 +148,7 @@ def greedy_scores(
     return scores
 
 
-def table_of(x: np.ndarray, y: np.ndarray, weight: np.ndarray, bins: int | None) -> CountTable:
+def count_table(x: np.ndarray, y: np.ndarray, weight: np.ndarray, bins: int | None) -> CountTable:
     """Converts a table of numbers ``(N, D)`` to symbols."""
     codes = np.empty(x.shape[::-1], np.int64)
     for column, values in enumerate(x.T):

@@ -164,7 +164,7 @@ def automatic_start(
         no = jnp.zeros((), bool)
         return jax.lax.while_loop(continues, shrink, (skip, kernel, no, no, 0))[3]
 
-    def strength_of(exponent: Array) -> Array:
+    def trial_strength(exponent: Array) -> Array:
         return jnp.ldexp(jnp.asarray(FIRST_TRIAL, jnp.float32), exponent)
 
     def continues(carry: tuple[Array, Array]) -> Array:
@@ -173,14 +173,14 @@ def automatic_start(
 
     def halve(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         exponent, _ = carry
-        removed = removes(strength_of(exponent))
+        removed = removes(trial_strength(exponent))
         return jnp.where(removed, exponent - 1, exponent), removed
 
     # A strength that removes a feature in a single step, from which the search starts.
     enough = jnp.linalg.norm(skip, axis=1) + hierarchy * jnp.sum(jnp.abs(kernel), axis=1)
     enough = jnp.min(jnp.where(may_leave, enough, jnp.inf))
     highest = jnp.clip(jnp.ceil(jnp.log2(enough / FIRST_TRIAL)), 0, 100).astype(jnp.int32)
-    return strength_of(jax.lax.while_loop(continues, halve, (highest, jnp.ones((), bool)))[0])
+    return trial_strength(jax.lax.while_loop(continues, halve, (highest, jnp.ones((), bool)))[0])
 
 
 def columns_to_groups(weights: Array, groups: Groups) -> Array:

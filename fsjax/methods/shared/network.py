@@ -31,7 +31,7 @@ from fsjax.arguments import (
 from fsjax.errors import ConfigError
 from fsjax.method import Batch, PyTree, Spec, TrainState, create_state, for_run
 from fsjax.nets import build_network, outputs_of
-from fsjax.sparsity.phases import cosine_by_epoch
+from fsjax.sparsity.schedules import cosine_by_epoch
 
 #: Name of the first dense layer of the multilayer perceptrons.
 FIRST_LAYER = "FanInDense_0"

@@ -69,7 +69,7 @@ from fsjax.methods.shared.rule_inputs import (
 )
 from fsjax.nets.mlp import ACTIVATIONS
 from fsjax.sparsity import DropRule, GrowRule, Recipe, snip_masks
-from fsjax.sparsity.topology import cond_with_key, needs_of
+from fsjax.sparsity.topology import as_rules, cond_with_key
 from fsjax.typing import PyTree
 
 GrowInit = Literal["uniform", "zeros"]
@@ -328,11 +328,11 @@ class _SparseNetwork:
     def rewire(self, state: TrainState, data: TrainingRows, key: Array) -> TrainState:
         if self.recipe is None:
             return state
-        between = getattr(self.recipe.grow, "between", None)
-        if between is None:
+        grow = self.recipe.rules.grow
+        if grow is None or grow.between is None:
             return self.rewired(state, data, key, self.recipe)
         # Each branch computes only the scores that its own rule needs.
-        first, then = (dataclasses.replace(self.recipe, grow=rule) for rule in between)
+        first, then = (dataclasses.replace(self.recipe, grow=rule) for rule in grow.between)
         return cond_with_key(
             state.log["search"],
             lambda key: self.rewired(state, data, key, then),
@@ -345,7 +345,7 @@ class _SparseNetwork:
     ) -> TrainState:
         key_rules, key_rows = jax.random.split(key)
         layers = layers_in(state)
-        needed = needs_of(recipe.drop, recipe.grow)
+        needed = recipe.rules.needs
         scores: dict[str, Sequence[LayerScores]] = {}
         if "similarity" in needed:
             x, counts = some_rows(key_rows, data, self.similarity_fraction)
@@ -367,7 +367,7 @@ class _SparseNetwork:
     def all_activations(self, state: TrainState, x: Array) -> list[Array]:
         """Activations of all layers of neurons; the last ones are probabilities of classes."""
         *values, last = activations(layers_in(state), x, self.activation)
-        return [*values, tasks.TABLE[state.spec.task].activation(last)]
+        return [*values, tasks.TABLE[state.spec.task].outputs.activation(last)]
 
     def as_result(self, state: TrainState) -> TrainState:
         """The state with its layers in the form in which results contain them."""
@@ -404,7 +404,7 @@ def _recipe(
 
 def _check_needs(drop: DropRule | None, grow: GrowRule | None, further: set[str]) -> None:
     available = {"similarity", "gradient", "state"} | further
-    for field in sorted(needs_of(drop, grow) - available):
+    for field in sorted(as_rules(drop, grow).needs - available):
         raise ConfigError(
             f"a rule needs {field}, which this network does not provide; choose rules that need "
             f"only {', '.join(sorted(available))}"

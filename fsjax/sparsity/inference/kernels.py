@@ -19,7 +19,7 @@ from jax import Array
 from jax.experimental.sparse import BCSR
 
 from fsjax.sparsity.linear_maps import LinearMap
-from fsjax.sparsity.tiles import MAX_PADDED, cut_into_tiles, tile_of
+from fsjax.sparsity.structures import MAX_PADDED, cut_into_tiles, tile_of
 
 #: Largest number of terms of one row that are unrolled, over all strips; more compile slowly.
 _UNROLLED = 256

@@ -26,7 +26,7 @@ from fsjax.engine.seeds import finish_seeds, init_seeds
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method, Spec, TrainState
 from fsjax.methods import METHODS
-from fsjax.registry import is_as_built, structure_of
+from fsjax.registry import registration_of, structure_of
 from fsjax.storage.npz import write
 from fsjax.storage.trees import by_path, from_paths
 from fsjax.tables.splits import Split
@@ -129,11 +129,11 @@ def _described(method: Method) -> dict[str, Any]:
     )
     if name not in METHODS:
         raise ConfigError(f"the method {name!r} is not registered (fsjax.register), and {advice}")
-    if not is_as_built(method):
+    registration = registration_of(method)
+    if registration is None:
         raise ConfigError(f"the method {name!r} was changed after it was built, and {advice}")
-    origin = METHODS[name].registration.origin
     settings = {setting: _stored(value) for setting, value in method.about.settings}
-    return {"name": name, "origin": origin, "settings": settings}
+    return {"name": name, "origin": registration.origin, "settings": settings}
 
 
 def _stored(value: Any) -> Any:
@@ -151,7 +151,7 @@ def _plain(value: Any) -> Any:
     )
 
 
-@own_settings
+@own_settings()
 def state_template(method: Method, spec: Spec, num_seeds: int) -> TrainState:
     """Shapes and types of saved states, without computing them."""
     structure, values = structure_of(method)
@@ -162,16 +162,17 @@ def state_template(method: Method, spec: Spec, num_seeds: int) -> TrainState:
 
     n, per_seed = spec.num_rows, shape(num_seeds)
     entry = TABLE[spec.task]
-    y = shape(n, *entry.row(spec.num_outputs), dtype=entry.dtype)
+    y = shape(n, *entry.target.row(spec.num_outputs), dtype=entry.target.dtype)
     arrays = Arrays(*[Rows(shape(n, spec.num_columns), y, shape(n))] * 3)
     states = jax.eval_shape(
-        functools.partial(init_seeds, structure, traced),
+        functools.partial(init_seeds.function, structure=structure, spec=traced),
         shape(num_seeds, dtype=np.uint32),
         dict.fromkeys(values, per_seed),
         shape(num_seeds, spec.num_units, dtype=bool),
         arrays,
     )
-    finish, threshold = functools.partial(finish_seeds, structure), method.search and per_seed
+    finish = functools.partial(finish_seeds.function, structure=structure)
+    threshold = method.search and per_seed
     return jax.eval_shape(finish, states, arrays, None, threshold).states.replace(spec=spec)
 
 

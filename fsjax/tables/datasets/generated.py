@@ -38,7 +38,7 @@ def madelon_like(
         num_informative: columns that span the hypercube.
         num_redundant: columns that are linear combinations of the informative ones.
         seed: of the generator; the same seed gives the same table.
-        num_classes: classes, at least 2.
+        num_classes: classes, at lowest 2.
         num_clusters_per_class: clusters that make up a class; by default as many as the
             hypercube has corners for, at most 16 (Madelon's number).
         class_sep: half the side of the hypercube, in units of a cluster's standard deviation.
@@ -57,13 +57,13 @@ def madelon_like(
     if num_informative < 1 or num_redundant < 0 or num_classes < 2:
         raise ConfigError(
             f"num_informative={num_informative}, num_redundant={num_redundant}, "
-            f"num_classes={num_classes}; choose at least 1, 0 and 2"
+            f"num_classes={num_classes}; choose at lowest 1, 0 and 2"
         )
     signal = num_informative + num_redundant
     if signal > num_features:
         raise ConfigError(
             f"num_informative={num_informative} and num_redundant={num_redundant} need {signal} "
-            f"columns, but num_features={num_features}; choose at least {signal}"
+            f"columns, but num_features={num_features}; choose at lowest {signal}"
         )
     corners = 2 ** min(num_informative, 30)
     clusters = num_clusters_per_class or max(1, min(16, corners // num_classes))
@@ -75,7 +75,7 @@ def madelon_like(
         )
     if num_samples < needed:
         raise ConfigError(
-            f"num_samples={num_samples}, but there are {needed} clusters; choose at least one row "
+            f"num_samples={num_samples}, but there are {needed} clusters; choose at lowest one row "
             "for each"
         )
     # One class per cluster here, labels below: scikit-learn hands out the corners of a full
@@ -153,7 +153,7 @@ def ehr_like(
     num_samples = check_whole("num_samples", num_samples)
     num_features = check_whole("num_features", num_features)
     num_informative = check_whole("num_informative", num_informative)
-    num_interactions = check_whole("num_interactions", num_interactions, least=0)
+    num_interactions = check_whole("num_interactions", num_interactions, min_value=0)
     if num_informative > num_features:
         raise ConfigError(
             f"num_informative={num_informative} but num_features={num_features}; choose at most "
@@ -211,11 +211,11 @@ class _Codes(NamedTuple):
 def _draw_codes(rng: np.random.Generator, number: int, density: float) -> _Codes:
     # Quantiles of a skewed distribution, so that the mean is close to the density for any seed.
     # None is below a twentieth of the mean, because such tables leave out very rare codes.
-    least = density / 20
-    mean = (density - least) / (1 - least)
+    lowest = density / 20
+    mean = (density - lowest) / (1 - lowest)
     quantiles = beta.ppf((np.arange(number) + 0.5) / number, 0.6, 0.6 * (1 - mean) / mean)
     return _Codes(
-        density=rng.permutation(least + (1 - least) * quantiles),
+        density=rng.permutation(lowest + (1 - lowest) * quantiles),
         kind=rng.choice(3, number, p=(0.4, 0.3, 0.3)),
         block=rng.integers(-(-number // BLOCK_SIZE), size=number),
         mean_count=rng.uniform(1.5, 5.0, number),
@@ -238,7 +238,7 @@ def _draw_records(rng: np.random.Generator, rows: int, codes: _Codes) -> np.ndar
         row, column = np.nonzero(part > threshold)
         # Uniform in (0, 1] among the entries of a column; small for those far beyond it.
         tail = np.clip(ndtr(-part[row, column]) / codes.density[column], 1e-12, 1.0)
-        # A geometric number, at least 1, with the column's mean.
+        # A geometric number, at lowest 1, with the column's mean.
         count = 1 + np.floor(np.log(tail) / np.log1p(-1 / codes.mean_count[column]))
         share = np.maximum(1 - tail, 0.01)
         part[...] = 0.0

@@ -48,7 +48,7 @@ def ring_xor_sum(
         A data set with float32 ``X`` in [0, 1], columns in random order, and classes 0 and 1.
     """
     check_choice("rule", rule, BOUNDS)
-    num_samples = check_whole("num_samples", num_samples, least=2)
+    num_samples = check_whole("num_samples", num_samples, min_value=2)
     num_features = check_whole("num_features", num_features)
     parts = rule.split("+")
     if num_features < 2 * len(parts):

@@ -367,7 +367,7 @@ def _ends_with_control_z(file: BinaryIO) -> bool:
 def _lines_of_notes(start: str, separator: str | None) -> int:
     """The number of lines above the column names that have one cell, where all others have more."""
     lines = [line.rstrip("\n") for line in islice(io.StringIO(start, newline=None), _RECORDS)]
-    fewest = 0
+    min_notes = 0
     for candidate in _CANDIDATES if separator is None else (separator,):
         split = [len(line.rstrip(candidate).split(candidate)) > 1 for line in lines]
         notes = split.index(True) if any(split) else 0
@@ -377,8 +377,8 @@ def _lines_of_notes(start: str, separator: str | None) -> int:
             continue
         if not notes:
             return 0
-        fewest = min(fewest or notes, notes)
-    return fewest
+        min_notes = min(min_notes or notes, notes)
+    return min_notes
 
 
 class _Text(io.TextIOWrapper):

@@ -10,14 +10,15 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jax
 
 import fsjax
+from fsjax.engine import train
 from fsjax.engine.distributed import agreed, gathered_processes, is_lead, share, shared_out
-from fsjax.engine.train import _Training
 
 SETTINGS = dict(num_features=5, seeds=(4, 1, 9), num_epochs=9, batch_size=64, num_rows=300)
 
@@ -58,14 +59,15 @@ def split(folder: Path) -> None:
 
 def killed(folder: Path) -> None:
     """Process 1 is lost after the checkpoint of epoch 4."""
-    advance = _Training.advance
+    chunks = train.chunks
 
-    def advance_or_die(self: _Training) -> int:
-        if self.done >= 4 and not is_lead():
-            os.kill(os.getpid(), signal.SIGKILL)
-        return advance(self)
+    def chunks_until_death(*args: Any, **options: Any) -> Iterator[train.Chunk]:
+        for chunk in chunks(*args, **options):
+            yield chunk
+            if chunk.done >= 4 and not is_lead():
+                os.kill(os.getpid(), signal.SIGKILL)
 
-    _Training.advance = advance_or_die
+    train.chunks = chunks_until_death
     wast(folder / "checkpoints")
 
 

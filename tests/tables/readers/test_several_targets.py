@@ -144,6 +144,6 @@ def test_what_data_sets_may_not_hold(task: str) -> None:
 
 def test_times_are_places_of_which_float32_keeps_all() -> None:
     y = np.array([[1.7e9 + 1, 1], [1.7e9, 0], [1.7e9 + 1, 0], [1.7e9 + 2, 1]])
-    rows = TABLE["survival"].as_rows(y)
+    rows = TABLE["survival"].target.as_rows(y)
     assert rows.dtype == np.float32
     assert rows.tolist() == [[2, 1], [1, 0], [2, 0], [3, 1]]

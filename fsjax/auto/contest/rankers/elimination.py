@@ -44,7 +44,9 @@ def rfe(part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
     rows = fewer_rows(part, task, int(ROWS * effort), seed)
     relevance = univariate(rows, task, seed)
     machine = (
-        get_task(task).classes and part.X.shape[1] < len(rows.y) and (rows.y != rows.y[0]).any()
+        get_task(task).target.classes
+        and part.X.shape[1] < len(rows.y)
+        and (rows.y != rows.y[0]).any()
     )
     if machine:
         rows = fewer_rows(rows, task, int(MACHINE_ROWS * effort), seed)

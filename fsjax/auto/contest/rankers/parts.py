@@ -95,7 +95,7 @@ def fewer_rows(part: Part, task: str, most: int, seed: int) -> Part:
     rows = len(part.y)
     if rows <= most:
         return part
-    strata = get_task(task).strata(part.y)
+    strata = get_task(task).target.strata(part.y)
     shuffled = np.random.default_rng(seed).permutation(rows)
     if strata is not None:
         # Evenly spaced rows of a table sorted by class keep the proportions of the classes.

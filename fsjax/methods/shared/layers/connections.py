@@ -19,7 +19,7 @@ from fsjax.methods.shared.layers.masked import MaskedLayer
 from fsjax.methods.shared.layers.rewiring import rewire_connections
 from fsjax.sparsity.connections import Connections, connected_dot, dense, indexed, of_inputs
 from fsjax.sparsity.recipes import Initializer, Recipe
-from fsjax.sparsity.topology import Layer, needs_of
+from fsjax.sparsity.topology import Layer
 
 
 def uniform_at(key: Array, bound: float, connections: Connections) -> Array:
@@ -66,13 +66,13 @@ class ConnectedLayer(SparseLayer):
         return of_inputs(jnp.abs(self.kernel), self.where)
 
     def rewire(self, recipe: Recipe, seen: RuleInputs, key: Array) -> LayerChange[ConnectedLayer]:
-        drop, grow = recipe.drop, recipe.grow
+        drop, grow = recipe.rules
         if drop is None or grow is None:
             return LayerChange(self)
         at_drop = {
             field: scores.at(self.where)
             for field, scores in seen.scores.items()
-            if field in needs_of(drop)
+            if field in drop.needs
         }
         active = jnp.ones(self.kernel.shape, bool)
         values = Layer(

@@ -11,7 +11,6 @@ import jax
 from fsjax.errors import ConfigError
 from fsjax.methods.shared.layers.rewiring import drops_connections, grows_connections
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.topology import rule_name, shrinks
 
 #: A masked matrix, or a list of connections.
 Form = Literal["dense", "topology"]
@@ -53,7 +52,7 @@ def check_form(form: str, recipe: Recipe, prune: bool) -> None:
             f"form='topology' stores no array of all pairs of neurons, but {needs_pairs} needs "
             "one; leave form out"
         )
-    if form == "topology" and not _keeps_counts(recipe):
+    if form == "topology" and not recipe.rules.keep_counts:
         raise ConfigError(
             "form='topology' needs layers with a constant number of connections, but these rules "
             "may lose some; leave form out"
@@ -72,7 +71,7 @@ def plan_layers(
     shapes = list(zip(widths[:-1], widths[1:], strict=True))
     counts = [math.prod(shape) for shape in shapes] if recipe is None else recipe.counts(shapes)
     forms: list[Form] = ["dense"] * len(shapes)
-    if recipe is not None and _keeps_counts(recipe) and not _needs_all_pairs(recipe, prune):
+    if recipe is not None and recipe.rules.keep_counts and not _needs_all_pairs(recipe, prune):
         forms = _topology_or_dense(form, shapes, counts)
     return {
         f"layer_{number}": Planned(*layer)
@@ -101,15 +100,12 @@ def largest_matrix(form: str) -> int:
     return 0 if form == "topology" else MATRIX_SIZE
 
 
-def _keeps_counts(recipe: Recipe) -> bool:
-    return recipe.drop is None or not shrinks(recipe.grow)
-
-
 def _needs_all_pairs(recipe: Recipe, prune: bool) -> str:
     """What needs an array of all pairs of neurons, in words; empty if nothing does."""
     if prune:
         return "pruning before training"
-    for rule, supports in ((recipe.grow, grows_connections), (recipe.drop, drops_connections)):
+    drop, grow = recipe.rules
+    for rule, supports in ((grow, grows_connections), (drop, drops_connections)):
         if rule is not None and not supports(rule):
-            return f"the rule {rule_name(rule)}"
+            return f"the rule {rule.name}"
     return ""

@@ -32,8 +32,9 @@ from fsjax.nets.mlp import fan_in_uniform
 from fsjax.sparsity.connections import CSR_BATCH, Connections, indexed
 from fsjax.sparsity.masks import random_mask
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.topology import Changed, keep_moments
+from fsjax.sparsity.topology import Changed
 from fsjax.sparsity.trees import identity
+from fsjax.sparsity.updates import keep_moments
 from fsjax.typing import PyTree
 
 if TYPE_CHECKING:

@@ -26,13 +26,10 @@ from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
 from fsjax.sparsity.connections import Connections, connected, dense
 from fsjax.sparsity.topology import (
-    DropRule,
-    GrowRule,
     Layer,
+    Rule,
     choose_dropped,
     cond_with_key,
-    is_active_only,
-    needs_of,
 )
 
 #: Function from int32 numbers of input neurons ``(b,)`` to the scores ``(b, O)`` of a rule.
@@ -82,8 +79,8 @@ def draw_connections(key: Array, count: int, shape: tuple[int, int]) -> Connecti
 def rewire_connections(
     connections: Connections,
     layer: Layer,
-    drop: DropRule,
-    grow: GrowRule,
+    drop: Rule,
+    grow: Rule,
     fraction: Array | float,
     key: Array,
     scores: Mapping[str, RowScores] | None = None,
@@ -112,24 +109,24 @@ def rewire_connections(
     return _merged(connections, old, _grown(grow, old, key_grow, layer, scores or {}))
 
 
-def drops_connections(drop: DropRule | None) -> bool:
+def drops_connections(drop: Rule) -> bool:
     """Whether a drop rule works on layers that are stored by their connections."""
-    return is_active_only(drop) and needs_of(drop) <= {"similarity", "gradient", "search", "state"}
+    return drop.active_only and drop.needs <= {"similarity", "gradient", "search", "state"}
 
 
-def grows_connections(grow: GrowRule | None) -> bool:
+def grows_connections(grow: Rule) -> bool:
     """Whether a grow rule works on layers that are stored by their connections."""
-    return grow is None or all(rule in GROW for rule in getattr(grow, "between", (grow,)))
+    return all(rule in GROW for rule in grow.between or (grow,))
 
 
 def _grown(
-    grow: GrowRule, old: _Old, key: Array, layer: Layer, scores: Mapping[str, RowScores]
+    grow: Rule, old: _Old, key: Array, layer: Layer, scores: Mapping[str, RowScores]
 ) -> FreePairs:
-    def by(rule: GrowRule) -> Callable[[Array], FreePairs]:
-        ranked = next((scores[field] for field in needs_of(rule) if field in scores), _unranked)
+    def by(rule: Rule) -> Callable[[Array], FreePairs]:
+        ranked = next((scores[field] for field in rule.needs if field in scores), _unranked)
         return lambda key: GROW[rule](old, key, ranked)
 
-    if layer.search is None or not hasattr(grow, "between"):
+    if layer.search is None or grow.between is None:
         return by(grow)(key)
     first, then = grow.between
     return cond_with_key(layer.search, by(then), by(first), key)
@@ -168,7 +165,7 @@ def _worst_or_random(old: _Old, key: Array, scores: RowScores) -> FreePairs:
 
 
 #: Implementations of grow rules for lists of connections, by the rule for masks.
-GROW: dict[GrowRule, Callable[[_Old, Array, RowScores], FreePairs]] = {
+GROW: dict[Rule, Callable[[_Old, Array, RowScores], FreePairs]] = {
     grow_rules.random: _random,
     grow_rules.gradient: _largest,
     grow_rules.similar: _best,

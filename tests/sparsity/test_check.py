@@ -1,0 +1,223 @@
+"""What goes wrong in silence in sparse training, and what says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from sklearn.datasets import load_digits
+
+from fsjax import sparsity
+from fsjax.errors import ConfigError
+
+LAST = sparsity.one_shot(10)
+
+
+def network(seed: int = 0) -> dict[str, Any]:
+    keys = jax.random.split(jax.random.key(seed), 2)
+    return {"a": jax.random.normal(keys[0], (20, 30)), "b": jax.random.normal(keys[1], (30, 10))}
+
+
+def trained(tx: optax.GradientTransformation, steps: int) -> tuple[Any, Any]:
+    """Parameters and state after some steps on random gradients."""
+    params = network()
+    state = tx.init(params)
+    params = sparsity.mask_params(params, state)
+    update = jax.jit(tx.update)
+    for step in range(steps):
+        updates, state = update(network(step + 1), state, params)
+        params = optax.apply_updates(params, updates)
+    return params, state
+
+
+def sparse(recipe: sparsity.Recipe) -> optax.GradientTransformationExtraArgs:
+    return sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0))
+
+
+RECIPES = {
+    "rigl": sparsity.rigl(0.2, every=2),
+    "pruning": sparsity.magnitude(0.2, schedule=sparsity.polynomial(1, 6)),
+    "structure": sparsity.rigl(structure=sparsity.n_of_m(2, 5), every=2),
+    "straight through": sparsity.magnitude_ste(0.2),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_nothing_is_wrong_in_ordinary_training(name: str) -> None:
+    params, state = trained(sparse(RECIPES[name]), 7)
+    sparsity.check(params, state, RECIPES[name], num_steps=8)
+
+
+WRONG = {
+    "a step after the wrapper": (
+        optax.chain(sparse(sparsity.rigl(0.2, every=2)), optax.scale(0.5)),
+        {},
+        "inactive weights that are not 0.*nothing may follow sparse",
+    ),
+    "no change in time": (
+        sparse(sparsity.rigl(0.2, every=100)),
+        {"recipe": sparsity.rigl(0.2, every=100), "num_steps": 50},
+        "no connection ever changes in 50 steps",
+    ),
+    "an unfinished schedule": (
+        sparse(sparsity.magnitude(0.2, schedule=sparsity.polynomial(1, 50))),
+        {
+            "recipe": sparsity.magnitude(0.2, schedule=sparsity.polynomial(1, 50)),
+            "num_steps": 30,
+        },
+        "after 30 steps pruning is only 9[0-9]%",
+    ),
+    "another density": (
+        sparse(sparsity.static(0.2)),
+        {"recipe": sparsity.static(0.4)},
+        "the recipe requires",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_named(case: str) -> None:
+    tx, options, problem = WRONG[case]
+    params, state = trained(tx, 5)
+    with pytest.raises(ConfigError, match=problem):
+        sparsity.check(params, state, **options)
+
+
+def test_all_problems_are_listed() -> None:
+    params, state = trained(sparse(sparsity.static(0.2)), 1)
+    masks = {**sparsity.masks_of(state), "b": jnp.zeros((30, 10), bool)}
+    params["a"] = jnp.full((20, 30), jnp.nan)
+    with pytest.raises(ConfigError) as error:
+        sparsity.check(params, sparsity.with_masks(state, masks))
+    lines = str(error.value).splitlines()
+    assert lines[0] == "4 problems:"
+    assert [line.split(" has ")[0] for line in lines[1:]] == ["a", "a", "b", "b"]
+
+
+NEVER = {
+    "an end before the first change": lambda: sparsity.rigl(0.2, every=100, end_step=50),
+    "a period that ends at its change": lambda: sparsity.periodic(20, start=100, end=120),
+}
+
+
+@pytest.mark.parametrize("case", NEVER)
+def test_schedules_without_a_change_are_refused(case: str) -> None:
+    with pytest.raises(ConfigError, match="no change comes before end"):
+        NEVER[case]()
+
+
+def test_a_pattern_behind_one_that_matches_the_same_is_refused() -> None:
+    recipe = sparsity.static({"*": 0.5, "a": 0.1})
+    with pytest.raises(ConfigError, match=r"'a' has no effect, as '\*' before it"):
+        sparse(recipe).init(network())
+    sparse(sparsity.static({"a": 0.1, "*": 0.5})).init(network())
+
+
+def test_scores_are_no_masks() -> None:
+    params, state = trained(sparse(sparsity.static(0.2)), 0)
+    scores = jax.tree.map(jnp.abs, params)
+    for call in (
+        lambda: sparsity.with_masks(state, scores),
+        lambda: sparsity.apply_masks(params, scores),
+        lambda: sparsity.sparsity(scores),
+    ):
+        with pytest.raises(ConfigError, match="the mask of a is float32.*scores > 0"):
+            call()
+    numbers = jax.tree.map(lambda mask: mask.astype(jnp.uint8), sparsity.masks_of(state))
+    sparsity.with_masks(state, numbers)
+
+
+def test_arrays_that_would_be_lost_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"two parameters have the path a\.b"):
+        sparsity.to_numpy({"a.b": jnp.ones(2), "a": {"b": jnp.ones(2)}})
+    like = {"n": jnp.zeros(2, jnp.int8)}
+    for lost in (np.asarray([1.7, 0.0]), np.asarray([300, 0])):
+        with pytest.raises(ConfigError, match="n is .*int8"):
+            sparsity.from_numpy({"n": lost}, like)
+    rounded = sparsity.from_numpy({"n": np.asarray([0.1])}, {"n": jnp.zeros(1, jnp.bfloat16)})
+    assert rounded["n"].dtype == jnp.bfloat16
+
+
+def test_parameters_of_another_optimiser_stay() -> None:
+    tx = optax.multi_transform(
+        {"sparse": sparse(sparsity.rigl(0.2, every=2)), "frozen": optax.set_to_zero()},
+        {"a": "sparse", "b": "frozen"},
+    )
+    params, state = trained(tx, 3)
+    np.testing.assert_array_equal(params["b"], network()["b"])
+    assert int((params["a"] != 0).sum()) <= sparsity.rigl(0.2).counts([(20, 30)])[0]
+    forward = sparsity.forward_params(params, state)
+    np.testing.assert_array_equal(forward["b"], params["b"])
+
+
+def head_accuracy(masks: Any, params: Any, data: tuple[jax.Array, jax.Array]) -> float:
+    """Training accuracy of a network of one hidden layer with fixed masks."""
+    x, y = data
+
+    def outputs(params: Any) -> jax.Array:
+        return jnp.tanh(x @ params["a"]) @ params["b"]
+
+    def loss(params: Any) -> jax.Array:
+        logits = outputs(sparsity.apply_masks(params, masks))
+        return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()
+
+    tx = optax.adam(3e-2)
+
+    def step(carry: Any, _: None) -> tuple[Any, None]:
+        params, state = carry
+        updates, state = tx.update(jax.grad(loss)(params), state, params)
+        return (optax.apply_updates(params, updates), state), None
+
+    (params, _), _ = jax.lax.scan(step, (params, tx.init(params)), length=60)
+    predicted = outputs(sparsity.apply_masks(params, masks)).argmax(-1)
+    return float((predicted == y).mean())
+
+
+@pytest.mark.slow
+def test_snip_keeps_a_head_that_starts_at_zero() -> None:
+    rows, labels = load_digits(return_X_y=True)
+    data = jnp.asarray(rows[:500] / 16, jnp.float32), jnp.asarray(labels[:500])
+
+    def loss(params: Any) -> jax.Array:
+        logits = jnp.tanh(data[0] @ params["a"]) @ params["b"]
+        return optax.softmax_cross_entropy_with_integer_labels(logits, data[1]).mean()
+
+    accuracies = []
+    for head in (jnp.zeros((64, 10)), 0.1 * jax.random.normal(jax.random.key(1), (64, 10))):
+        # Behind a head of zeros the gradients of the first layer are 0 too.
+        params = {"a": 0.2 * jax.random.normal(jax.random.key(0), (64, 64)), "b": head}
+        # The gradient of the first layer is 0 behind a head of zeros: both cannot be ranked.
+        masks = sparsity.snip_masks(
+            params,
+            jax.grad(loss)(params),
+            lambda shapes: sparsity.uniform_counts(shapes, 0.2),
+            scope="global",
+        )
+        counts = [int(mask.sum()) for mask in jax.tree.leaves(masks)]
+        assert min(counts) > 0 and sum(counts) == 819 + 128
+        accuracies.append(head_accuracy(masks, params, data))
+    assert accuracies[1] > 0.9 and accuracies[0] > accuracies[1] - 0.1
+
+
+def test_brain_surgeon_refuses_what_it_cannot_prune() -> None:
+    params, rows = network(), jax.random.normal(jax.random.key(3), (50, 20))
+
+    def apply(params: Any, x: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ params["a"]) @ params["b"]
+
+    with pytest.raises(ConfigError, match="the inputs of a hold numbers that are not finite"):
+        sparsity.brain_surgeon(apply, params, rows.at[0, 0].set(jnp.nan), density=0.5)
+
+    def stacked(params: Any, x: jax.Array) -> jax.Array:
+        return jax.lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, params["w"])[0] @ params["b"]
+
+    layers = {"w": jnp.ones((3, 20, 20)), "b": jnp.ones((20, 5))}
+    with pytest.raises(ConfigError, match="w: not used exactly once, outside of loops"):
+        sparsity.brain_surgeon(stacked, layers, rows, density=0.5)
+    assert (
+        not sparsity.brain_surgeon(stacked, layers, rows, density=0.5, where="b").masks["b"].all()
+    )
