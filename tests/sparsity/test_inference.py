@@ -22,7 +22,8 @@ from marks import slow_ids
 from safetensors.numpy import load_file, save_file
 
 from fsjax import sparsity
-from fsjax.sparsity.inference import compression, kernels
+from fsjax.sparsity import compression
+from fsjax.sparsity import inference_kernels as kernels
 from fsjax.sparsity.linear_maps import LinearMap, evaluate_maps, linear_maps
 
 
@@ -128,7 +129,7 @@ def test_strips_of_outputs_with_unequal_fan_in(
     outputs: int, unrolled: int, monkeypatch: Any
 ) -> None:
     """Fan-ins from 0 to 19; several strips, or none that is unrolled."""
-    monkeypatch.setattr(kernels, "_UNROLLED", unrolled)
+    monkeypatch.setattr(kernels, "_MAX_UNROLLED", unrolled)
     rng = np.random.default_rng(outputs)
     mask = rng.permuted(np.arange(40)[:, None] < rng.integers(0, 20, outputs), axis=0)
     matrix = np.where(mask, rng.normal(size=mask.shape), 0).astype(np.float32)
@@ -163,9 +164,7 @@ def test_a_compressed_network_is_the_masked_one(framework: str, monkeypatch: Any
 
     masks, masked = masked_network(params)
     number = iter(range(1000))
-    monkeypatch.setattr(
-        "fsjax.sparsity.inference.compression._milliseconds", lambda *_: 0.5 ** next(number)
-    )
+    monkeypatch.setattr("fsjax.sparsity.compression._milliseconds", lambda *_: 0.5 ** next(number))
     fast = sparsity.compress(apply, params, masks, inputs)
     taken = {layer.path: layer.form for layer in fast.layers}
     assert set(taken.values()) & {"connections", "fan-in"} and taken[convolution] == "shrunk"
@@ -178,9 +177,7 @@ def test_a_compressed_network_is_the_masked_one(framework: str, monkeypatch: Any
 def test_a_compressed_network_is_never_slower_as_measured(monkeypatch: Any) -> None:
     masks = sparsity.static(0.1).initial_masks(jax.random.key(2), PARAMS)
     number = iter(range(1, 10**6))
-    monkeypatch.setattr(
-        "fsjax.sparsity.inference.compression._milliseconds", lambda *_: float(next(number))
-    )
+    monkeypatch.setattr("fsjax.sparsity.compression._milliseconds", lambda *_: float(next(number)))
     fast = sparsity.compress(MODEL.apply, PARAMS, masks, IMAGES)
     assert {layer.form for layer in fast.layers} == {"dense"}
     assert fast.milliseconds["compressed"] <= fast.milliseconds["dense"]
@@ -194,9 +191,7 @@ def test_one_fast_measurement_does_not_decide() -> None:
 
 def test_a_compressed_network_is_exported(monkeypatch: Any) -> None:
     number = iter(range(1000))
-    monkeypatch.setattr(
-        "fsjax.sparsity.inference.compression._milliseconds", lambda *_: 0.5 ** next(number)
-    )
+    monkeypatch.setattr("fsjax.sparsity.compression._milliseconds", lambda *_: 0.5 ** next(number))
     weight = jax.random.normal(jax.random.key(0), (512, 512))
     mask = sparsity.random_mask(jax.random.key(1), (512, 512), 800)
     x = jnp.ones((1, 512))
@@ -218,7 +213,7 @@ def test_large_arrays_are_arguments_of_the_program(monkeypatch: Any) -> None:
     for bound in (0, 200, 2**20):
         number = iter(range(1000))
         monkeypatch.setattr(compression, "_milliseconds", lambda *_, n=number: 0.5 ** next(n))
-        monkeypatch.setattr(compression, "_BUILT_IN", bound)
+        monkeypatch.setattr(compression, "_MAX_CONSTANT_BYTES", bound)
         fast = sparsity.compress(MODEL.apply, PARAMS, masks, IMAGES)
         text = jax.jit(fast._call).lower(*fast._arguments, IMAGES).as_text()
         sizes = [leaf.nbytes for leaf in jax.tree.leaves(fast._arguments)]

@@ -18,7 +18,7 @@ from sparsity_reference import first_of_sort, rules_of
 
 from fsjax import sparsity
 from fsjax.errors import ConfigError
-from fsjax.sparsity import drop, grow, needs, topology
+from fsjax.sparsity import drop, grow, needs, topology, updates
 from fsjax.sparsity.topology import Layer
 
 IN, OUT = 6, 5
@@ -206,7 +206,7 @@ def test_many_neurons_are_sorted_to_the_same_order(name: str, monkeypatch) -> No
             layer = layer._replace(importance=layer.importance[:OUT].T)
         choices = []
         for most in (OUT - 1, IN):
-            monkeypatch.setattr(grow, "COMPARED", most)
+            monkeypatch.setattr(grow, "MAX_COMPARED", most)
             choices.append(getattr(grow, name)(layer, dropped[number], jax.random.key(0)))
         chex.assert_trees_all_equal(*choices)
         assert choices[0].sum() == dropped[number].sum() > 4
@@ -341,7 +341,7 @@ FULL = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), PARAMS)
 def change(grow_rule: topology.GrowRule | None, **fields: Any) -> topology.Changed:
     """Drops a random half of the connections of every layer."""
     recipe = sparsity.Recipe(density=1.0, drop=drop.random, grow=grow_rule, fraction=0.5)
-    layers = topology.layers_of(PARAMS, FULL, **fields)
+    layers = updates.layers_of(PARAMS, FULL, **fields)
     return recipe.change(PARAMS, FULL, layers, jax.random.key(0))
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fsjax.methods.shared.layers.free import positions_of
+from fsjax.methods.shared.layers.position_keys import positions_of
 
 #: Around the blocks of 32 in which entries are counted.
 SHAPES = [(1, 1), (31,), (32,), (33,), (8, 8), (5, 4, 3)]
