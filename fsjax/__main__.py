@@ -61,92 +61,67 @@ class _Command(NamedTuple):
     arguments: dict[str, dict[str, Any]]
 
 
+def _argument(metavar: str, help: str, **settings: Any) -> dict[str, Any]:
+    return {"metavar": metavar, "help": help, **settings}
+
+
 _SELECT = _Command(
     "which columns of a table to keep, how many, and how sure",
     "Says which columns of a table predict its target, how many are enough, by which method, "
     "and how sure that is. Leaves report.html, columns.csv and selection.json in a folder. "
     "Ctrl-C leaves a report of what is done; run the same command to continue.",
     {
-        "table": {
-            "metavar": "TABLE",
-            "help": "a .csv, .tsv, .xlsx, .parquet, .npz, .mat or .libsvm file",
-        },
-        "--target": {
-            "metavar": "NAME",
-            "help": "column to predict, or several as A,B (default: the array y)",
-        },
-        "--separator": {
-            "metavar": "MARK",
-            "help": "between cells: , ; tab or space (default: detected)",
-        },
-        "--decimal": {
-            "metavar": "MARK",
-            "help": "decimal mark of numbers: . or , (default: detected)",
-        },
-        "--skip-rows": {
-            "type": int,
-            "default": 0,
-            "metavar": "N",
-            "help": "lines above the column names that are not part of the table "
-            "(default: %(default)s)",
-        },
-        "--workdir": {
-            "metavar": "DIR",
-            "help": "folder of the report (default: TABLE-selection)",
-        },
-        "--budget": {
-            "default": "5min",
-            "metavar": "TIME",
-            "help": "time to use, for example 90s, 5min, 1h (default: %(default)s)",
-        },
-        "--task": {
-            "metavar": "TASK",
-            "help": "classification, regression, multilabel, counts or survival "
+        "table": _argument("TABLE", "a .csv, .tsv, .xlsx, .parquet, .npz, .mat or .libsvm file"),
+        "--target": _argument(
+            "NAME", "column to predict, or several as A,B (default: the array y)"
+        ),
+        "--separator": _argument("MARK", "between cells: , ; tab or space (default: detected)"),
+        "--decimal": _argument("MARK", "decimal mark of numbers: . or , (default: detected)"),
+        "--skip-rows": _argument(
+            "N",
+            "lines above the column names that are not part of the table (default: %(default)s)",
+            type=int,
+            default=0,
+        ),
+        "--workdir": _argument("DIR", "folder of the report (default: TABLE-selection)"),
+        "--budget": _argument(
+            "TIME", "time to use, for example 90s, 5min, 1h (default: %(default)s)", default="5min"
+        ),
+        "--task": _argument(
+            "TASK",
+            "classification, regression, multilabel, counts or survival "
             "(default: one of the first three, from the target)",
-        },
-        "--metric": {
-            "metavar": "NAME",
-            "help": "score to compare by, for example accuracy or auc (default: by the task)",
-        },
-        "--judge": {
-            "metavar": "MODEL",
-            "help": "model that predicts from the columns: linear, rbf or trees "
+        ),
+        "--metric": _argument(
+            "NAME", "score to compare by, for example accuracy or auc (default: by the task)"
+        ),
+        "--judge": _argument(
+            "MODEL",
+            "model that predicts from the columns: linear, rbf or trees "
             "(default: whichever predicts best)",
-        },
-        "--fdr": {
-            "type": float,
-            "metavar": "SHARE",
-            "help": "select all columns whose estimated share of false ones stays below this, "
+        ),
+        "--fdr": _argument(
+            "SHARE",
+            "select all columns whose estimated share of false ones stays below this, "
             "for example 0.1 (default: the fewest columns that predict as well as the best)",
-        },
-        "--impute": {
-            "metavar": "RULE",
-            "default": "median",
-            "help": "replaces missing numbers, of the training rows: median or mean, or none for "
+            type=float,
+        ),
+        "--impute": _argument(
+            "RULE",
+            "replaces missing numbers, of the training rows: median or mean, or none for "
             "an error (default: %(default)s)",
-        },
-        "--methods": {
-            "metavar": "A,B",
-            "help": "contenders, for example l1,forest,stg (default: by the shape of the table)",
-        },
-        "--groups": {
-            "metavar": "NAME",
-            "help": "column that tells which rows belong together (patient)",
-        },
-        "--weights": {
-            "metavar": "NAME",
-            "help": "column of weights: rows count in proportion to them",
-        },
-        "--order": {"metavar": "NAME", "help": "column of times: models train on earlier rows"},
-        "--drop": {"metavar": "A,B", "help": "columns that may not be selected"},
-        "--keep": {"metavar": "A,B", "help": "columns that are selected in any case"},
-        "--costs": {"metavar": "FILE", "help": "a .csv file with the columns column and cost"},
-        "--seed": {
-            "type": int,
-            "default": 0,
-            "metavar": "N",
-            "help": "of all draws (default: %(default)s)",
-        },
+            default="median",
+        ),
+        "--methods": _argument(
+            "A,B", "contenders, for example l1,forest,stg (default: by the shape of the table)"
+        ),
+        "--groups": _argument("NAME", "column that tells which rows belong together (patient)"),
+        "--weights": _argument("NAME", "column of weights: rows count in proportion to them"),
+        "--order": _argument("NAME", "column of times: models train on earlier rows"),
+        "--drop": _argument("A,B", "columns that may not be selected"),
+        "--keep": _argument("A,B", "columns that are selected in any case"),
+        "--costs": _argument("FILE", "a .csv file with the columns column and cost"),
+        "--seed": _argument("N", "of all draws (default: %(default)s)", type=int, default=0),
         "--quiet": {"action": "store_true", "help": "no progress line"},
     },
 )
@@ -156,16 +131,9 @@ _CONVERT = _Command(
     "Converts a table into a folder that is read row by row and never held, for the launchers "
     "(data.name=FOLDER) and fsjax.data.load.",
     {
-        "source": {
-            "metavar": "TABLE",
-            "help": "a .csv, .tsv or .parquet file, or a folder of Parquet files",
-        },
-        "folder": {
-            "metavar": "FOLDER",
-            "nargs": "?",
-            "help": "folder to write (default: TABLE.fsjax)",
-        },
-        "--target": {"metavar": "NAME", "help": "the column to predict"},
+        "source": _argument("TABLE", "a .csv, .tsv or .parquet file, or a folder of Parquet files"),
+        "folder": _argument("FOLDER", "folder to write (default: TABLE.fsjax)", nargs="?"),
+        "--target": _argument("NAME", "the column to predict"),
         "--quiet": {"action": "store_true", "help": "no progress bar"},
     },
 )
@@ -173,11 +141,8 @@ _CONVERT = _Command(
 _COMPLETION = _Command(
     "print a script that completes commands, flags and paths in a shell",
     "Prints the completion script of a shell. Needs pip install 'fsjax[completion]'.",
-    {
-        "shell": {"choices": SHELLS},
-    },
+    {"shell": {"choices": SHELLS}},
 )
-
 
 _COMMANDS = {"select": _SELECT, "convert": _CONVERT, "completion": _COMPLETION}
 

@@ -26,7 +26,7 @@ import fsjax
 from experiments.artifacts.markdown import continue_table
 from experiments.benchmarks.timing import random_plan
 from experiments.launch import cli
-from fsjax.engine import mesh, seeds
+from fsjax.engine import seeds
 from fsjax.report import save_figure, style
 
 #: The base sizes, and for each size the five values that it takes while the others stay.
@@ -96,7 +96,7 @@ def epoch_ms(method: str, size: Mapping[str, int]) -> float:
     states = seeds.init_seeds(
         numbers, hyper, planned.usable, arrays, structure=structure, spec=planned.spec
     )
-    states, epoch = mesh.place_runs("map", states), np.ones(size["seeds"], np.int32)
+    states, epoch = jax.device_put(states), np.ones(size["seeds"], np.int32)
     layout: dict[str, Any] = {"axis": "map", "batch_devices": 1}
     epochs = seeds.train_seeds.compiled(
         states, arrays, epoch, work=WORK, structure=structure, **layout

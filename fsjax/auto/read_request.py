@@ -44,7 +44,7 @@ class Settings(NamedTuple):
     sample_weight: Any = None
 
 
-class _Rows(NamedTuple):
+class _TargetRows(NamedTuple):
     """What is known of each row besides its columns.
 
     Attributes:
@@ -61,7 +61,7 @@ class _Rows(NamedTuple):
     groups: np.ndarray | None
     weights: np.ndarray | None
 
-    def take(self, rows: np.ndarray) -> _Rows:
+    def take(self, rows: np.ndarray) -> _TargetRows:
         """Some of the rows."""
         groups = None if self.groups is None else self.groups[rows]
         weights = None if self.weights is None else self.weights[rows]
@@ -109,7 +109,7 @@ def read_request(X: Any, y: Any, settings: Settings) -> tuple[Problem, Names, tu
 
 def _read_rows(
     X: Any, y: Any, settings: Settings
-) -> tuple[Any, _Rows, tuple[Note, ...], tuple[Note, ...]]:
+) -> tuple[Any, _TargetRows, tuple[Note, ...], tuple[Note, ...]]:
     """The rows of frequent classes with a weight above 0, and notes on the target and the rows."""
     check_row_order(X, y=y, row_groups=settings.row_groups, sample_weight=settings.sample_weight)
     X = X if is_sparse_table(X) else _frame(X)
@@ -123,15 +123,15 @@ def _read_rows(
     groups = None
     if row_groups is not None:
         groups = group_numbers(row_groups, X.shape[0], settings.ordered)
-    kept, rows, rare = _common(_Rows(target, task, classes, groups, weights))
+    kept, rows, rare = _common(_TargetRows(target, task, classes, groups, weights))
     if rare:
         X = X.iloc[kept].reset_index(drop=True) if isinstance(X, pd.DataFrame) else X[kept]
     return X, rows, notes, (*of_weights, *rare)
 
 
 def _without_copies(
-    table: Design, rows: _Rows, settings: Settings
-) -> tuple[Design, _Rows, tuple[Note, ...], tuple[Note, ...]]:
+    table: Design, rows: _TargetRows, settings: Settings
+) -> tuple[Design, _TargetRows, tuple[Note, ...], tuple[Note, ...]]:
     """Equal rows as groups, or of a series the first of them, and notes on copies and classes."""
     repeated = repeated_rows(table, rows.y, rows.groups, settings.ordered, settings.seed)
     first = np.flatnonzero(repeated.kept)
@@ -160,7 +160,7 @@ def _frame(X: Any) -> pd.DataFrame:
     return pd.DataFrame(values, columns=[f"x{i}" for i in range(values.shape[1])])
 
 
-def _common(rows: _Rows) -> tuple[np.ndarray, _Rows, tuple[Note, ...]]:
+def _common(rows: _TargetRows) -> tuple[np.ndarray, _TargetRows, tuple[Note, ...]]:
     """Numbers of the rows of frequent classes, these rows, and a note on the other classes."""
     y, classes = rows.y, rows.classes
     common = common_classes(y, rows.task, rows.groups)

@@ -1,4 +1,4 @@
-"""From trained states to results: the selection at the kept epoch, and its test metrics."""
+"""From trained states to results: scores and their checks, selections, test metrics."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ import numpy as np
 
 from fsjax.engine.phases import warn_of_unreached
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
-from fsjax.engine.run import Run
-from fsjax.engine.scores import check_scores, finished, test_rows
+from fsjax.engine.rows import Arrays, HostRows, has_own_rows
+from fsjax.engine.run import Run, Trained
 from fsjax.engine.search import SearchOutcome, gate_metrics
-from fsjax.engine.seeds import Chosen, search_of
+from fsjax.engine.seeds import Chosen, finish_seeds, search_of
 from fsjax.engine.streamed import predict_streamed
-from fsjax.engine.train import Trained
 from fsjax.errors import ConfigError
-from fsjax.method import Method
+from fsjax.method import Method, TrainState
 from fsjax.tables.groups import unit_names
-from fsjax.tables.scaled import dense_rows, filled_rows
+from fsjax.tables.scaled import dense_rows, filled_rows, stack_rows
 from fsjax.tasks import TABLE
 
 #: If a method determines the number of columns, one counts if this share of the seeds opens it.
@@ -30,12 +29,72 @@ def choose(run: Run, trained: Trained, threshold: np.ndarray | None) -> Chosen:
     """The selections of all seeds, and their outputs for the test rows; see ``Plan.choose``."""
     if threshold is not None:
         threshold = np.asarray(threshold, np.float32)
-    chosen = finished(run, trained.states, run.prepared.arrays, test_rows(run), threshold)
+    chosen = finished(run, trained.states, run.prepared.arrays, _test_rows(run), threshold)
     x = run.prepared.x_test[0]
     if run.dataset.table.on_disk and run.method.predict is not None and len(x):
         rows: Any = filled_rows(x)
         return chosen._replace(outputs=predict_streamed(run.structure, chosen.states, rows))
     return chosen
+
+
+def finished(
+    run: Run,
+    states: TrainState,
+    arrays: Arrays[HostRows],
+    x_test: Any,
+    threshold: np.ndarray | None,
+) -> Chosen:
+    """The selections of R states, and their outputs for the test rows.
+
+    Args:
+      states: stacked, ``(R, ...)``.
+      arrays: the scaled rows of the R seeds, or those that all share.
+      x_test: test rows, or ``None`` for no outputs.
+      threshold: ``(R,)``, gates below it are closed; ``None`` closes none.
+    """
+    on_host = jax.tree.map(np.asarray, states)
+    return finish_seeds(on_host, arrays, x_test, threshold, structure=run.structure)
+
+
+def _test_rows(run: Run) -> Any:
+    """The scaled test rows, if there are any, they are in memory, and the method predicts."""
+    x_test = run.prepared.x_test
+    if run.method.predict is None or not len(x_test[0]) or run.dataset.table.on_disk:
+        return None
+    if has_own_rows(run.prepared.arrays):
+        return stack_rows([filled_rows(x) for x in x_test])
+    return filled_rows(x_test[0])
+
+
+def check_first_scores(run: Run, states: TrainState, rows: np.ndarray) -> None:
+    """Raises ConfigError if a method from outside the library has scores that are not finite.
+
+    A callback or a time limit may end training early, so scores must be finite from the start;
+    for the library's own methods the tests check this. A search, which trains seeds repeatedly,
+    is checked only at its end.
+
+    Args:
+      states: the states before the first step.
+      rows: the place of the seed of each state.
+    """
+    each_seed_once = np.array_equal(rows, np.arange(len(run.seeds)))
+    if run.method.loss is None or run.structure.in_library or not each_seed_once:
+        return
+    # The same arguments, and so the same compiled program, as after training.
+    chosen = finished(run, states, run.prepared.arrays, _test_rows(run), None)
+    check_scores(run, np.asarray(chosen.scores), "before the first step")
+
+
+def check_scores(run: Run, scores: np.ndarray, when: str) -> None:
+    """Raises ConfigError for non-finite scores ``(S, D)`` of columns that may be selected."""
+    bad = run.usable & ~np.isfinite(scores)
+    if bad.any():
+        value = scores[bad][0]
+        raise ConfigError(
+            f"{run.method.name}: select gives {int(bad.any(axis=0).sum())} of "
+            f"{bad.shape[1]} columns the score {value} {when}; scores must be finite, and "
+            "larger for more important columns"
+        )
 
 
 def test_metrics(run: Run, chosen: Chosen) -> dict[str, np.ndarray]:

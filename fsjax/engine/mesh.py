@@ -80,81 +80,64 @@ def mesh_of(batch_devices: int) -> Mesh:
     return Mesh(devices.reshape(-1, batch_devices), (RUNS, ROWS))
 
 
-def padded_runs(axis: str, num_runs: int, batch_devices: int = 1) -> int:
-    """The number of runs, padded so that every device of ``shard`` gets the same number.
-
-    Warns once if a job on several processes has more devices than runs.
-    """
-    global _has_warned
-    if axis != "shard":
-        return num_runs
-    places = jax.device_count() // batch_devices
-    if jax.process_count() > 1 and places > num_runs and not _has_warned:
-        _has_warned = True
-        warnings.warn(
-            f"{num_runs} runs for {places} places of the mesh: {places - num_runs} stay idle; "
-            "use fewer processes, or more batch_devices",
-            stacklevel=2,
-        )
-    return -(-num_runs // places) * places
-
-
-def place_runs(axis: str, tree: PyTree, batch_devices: int = 1, *, shared: bool = False) -> PyTree:
-    """Places stacked arrays of the runs, or arrays that all runs share, on the devices.
-
-    The layout is that which compiled epochs return; another one would compile the program a second
-    time.
-    """
-    if axis != "shard":
-        return jax.device_put(tree)
-    spec = PartitionSpec() if shared else PartitionSpec(RUNS)
-    sharding = NamedSharding(mesh_of(batch_devices), spec)
-    if jax.process_count() == 1:
-        return jax.device_put(tree, sharding)
-
-    def placed(leaf: jax.Array | np.ndarray) -> jax.Array:
-        if isinstance(leaf, jax.Array) and leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
-            return leaf
-        # Each process has the whole array, so nothing is sent. Empty arrays are not read.
-        host = np.asarray(leaf) if leaf.size else np.zeros(leaf.shape, leaf.dtype)
-        return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
-
-    return jax.tree.map(placed, tree)
-
-
-class Layout(NamedTuple):
-    """How R runs are laid out over the devices.
-
-    A sharded axis repeats the last run until every device has the same number.
-
-    Attributes:
-      axis, batch_devices: those of the :class:`~fsjax.engine.run.Run`.
-      runs: R.
-    """
+class Placement(NamedTuple):
+    """How R runs are laid out: an axis of :data:`SEED_AXES`, devices per batch, and R."""
 
     axis: str
     batch_devices: int
-    runs: int
+    num_runs: int
 
     @property
     def rows(self) -> np.ndarray:
-        """The run of each place."""
-        places = padded_runs(self.axis, self.runs, self.batch_devices)
-        return np.minimum(np.arange(places), self.runs - 1)
+        """The run of each place; ``shard`` repeats the last run to give each device equally many.
+
+        Warns once if a job on several processes has more devices than runs.
+        """
+        global _has_warned
+        runs, places = self.num_runs, jax.device_count() // self.batch_devices
+        if self.axis != "shard":
+            return np.arange(runs)
+        if jax.process_count() > 1 and places > runs and not _has_warned:
+            _has_warned = True
+            warnings.warn(
+                f"{runs} runs for {places} places of the mesh: {places - runs} stay idle; "
+                "use fewer processes, or more batch_devices",
+                stacklevel=2,
+            )
+        return np.minimum(np.arange(-(-runs // places) * places), runs - 1)
 
     def place(self, tree: PyTree, *, shared: bool = False) -> PyTree:
-        """:func:`place_runs` with this layout."""
-        return place_runs(self.axis, tree, self.batch_devices, shared=shared)
+        """Places stacked arrays of the runs, or arrays that all runs share, on the devices.
+
+        The layout is that which compiled epochs return; another one would compile the program a
+        second time.
+        """
+        if self.axis != "shard":
+            return jax.device_put(tree)
+        spec = PartitionSpec() if shared else PartitionSpec(RUNS)
+        sharding = NamedSharding(mesh_of(self.batch_devices), spec)
+        if jax.process_count() == 1:
+            return jax.device_put(tree, sharding)
+
+        def placed(leaf: jax.Array | np.ndarray) -> jax.Array:
+            if isinstance(leaf, jax.Array) and leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
+                return leaf
+            # Each process has the whole array, so nothing is sent. Empty arrays are not read.
+            host = np.asarray(leaf) if leaf.size else np.zeros(leaf.shape, leaf.dtype)
+            return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
+
+        return jax.tree.map(placed, tree)
 
     def padded(self, states: TrainState) -> TrainState:
-        """The states of the R runs on the devices, one for each place."""
+        """The states on the devices, one for each place."""
         rows = self.rows
-        return self.place(take_rows(states, rows) if len(rows) > self.runs else states)
+        return self.place(take_rows(states, rows) if len(rows) > self.num_runs else states)
 
     def unpadded(self, states: TrainState) -> TrainState:
         """The states of the R runs without padding, in every process."""
         states = gathered(states, self.batch_devices)
-        return take_rows(states, np.arange(self.runs)) if len(self.rows) > self.runs else states
+        is_padded = len(self.rows) > self.num_runs
+        return take_rows(states, np.arange(self.num_runs)) if is_padded else states
 
 
 def replicated(tree: PyTree, batch_devices: int = 1) -> PyTree:

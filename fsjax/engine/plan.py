@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.engine.choose import choose, own_number, result_of, test_metrics
+from fsjax.engine.choose import choose, finished, own_number, result_of, test_metrics
 from fsjax.engine.distributed.exchange import is_lead
 from fsjax.engine.fingerprint import check_processes, identity_of
 from fsjax.engine.result import FitResult
-from fsjax.engine.run import Run
-from fsjax.engine.scores import finished
+from fsjax.engine.run import Run, Trained
 from fsjax.engine.search import search_strengths
 from fsjax.engine.seeds import Chosen, search_of
-from fsjax.engine.train import Trained, train
+from fsjax.engine.train import train
 from fsjax.errors import ConfigError, check_names
 from fsjax.storage.checkpoints import Checkpoints
 from fsjax.storage.file_lock import exclusive

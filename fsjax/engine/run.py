@@ -1,4 +1,4 @@
-"""``Run``, a checked run as a record, which training and choosing read."""
+"""``Run``, a checked run as a record, which training and choosing read, and ``Trained``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -92,6 +93,25 @@ class Run:
         # Computed once, because a search needs the identity in each of its rounds.
         rows = self.prepared.arrays.train.x
         return crc32((self.prepared.arrays, content_of(rows)))
+
+
+#: Values by ``split/metric`` name, ``(R, E)`` each.
+History = dict[str, np.ndarray]
+
+
+class Trained(NamedTuple):
+    """A trained run.
+
+    Attributes:
+      states: stacked states ``(S, ...)`` after the last epoch.
+      history: recorded values by ``split/metric`` name, ``(S, E)`` each; NaN after the last epoch
+        of a seed that finished before the others.
+      cost: see ``FitResult.cost``.
+    """
+
+    states: TrainState
+    history: History
+    cost: dict[str, float]
 
 
 def crc32(tree: PyTree) -> int:

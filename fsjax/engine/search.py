@@ -21,7 +21,7 @@ import jax
 import numpy as np
 
 from fsjax.engine.rows import take_rows
-from fsjax.engine.train import Trained
+from fsjax.engine.run import Trained
 
 #: Gates between these values are undecided, so a threshold in this range closes no converged gate.
 LOWEST, HIGHEST = 0.2, 0.8

@@ -206,10 +206,7 @@ def _read(rows: StreamedPart, places: np.ndarray) -> ReadRows:
 
 
 def _with_method(
-    state: TrainState,
-    *args: Any,
-    part: Callable[..., Any],
-    structure: MethodStructure,
+    state: TrainState, *args: Any, part: Callable[..., Any], structure: MethodStructure
 ) -> Any:
     """Runs a part of an epoch with the method of a seed."""
     return part(structure.bind(state.hyper), state, *args)

@@ -13,16 +13,16 @@ import numpy as np
 from tqdm import tqdm
 
 from fsjax.engine import loop, mesh
+from fsjax.engine.choose import check_first_scores
 from fsjax.engine.control import Progress
 from fsjax.engine.distributed.exchange import agreed, is_lead
 from fsjax.engine.environment.jax_settings import own_settings
 from fsjax.engine.programs import output_structure, training_work
 from fsjax.engine.rows import Arrays, has_own_rows
-from fsjax.engine.run import Run
-from fsjax.engine.scores import check_first_scores
+from fsjax.engine.run import History, Run, Trained
 from fsjax.engine.seeds import init_seeds, train_seeds
 from fsjax.engine.streamed import StreamedEpochs, StreamedPart
-from fsjax.engine.training_checks import check_finite, check_validation, warn_of_unjudged
+from fsjax.engine.training_checks import check_finite_losses, check_validation, warn_of_unjudged
 from fsjax.errors import ConfigError
 from fsjax.method import TrainState
 from fsjax.sparsity.connections import indexed_like, without_index
@@ -32,24 +32,6 @@ from fsjax.tasks import TABLE
 
 #: Seconds of work per call of the compiled epochs: short enough for a progress bar.
 SECONDS_PER_CALL = 1.0
-
-#: Values by ``split/metric`` name, ``(R, E)`` each.
-History = dict[str, np.ndarray]
-
-
-class Trained(NamedTuple):
-    """The outcome of :func:`train`.
-
-    Attributes:
-      states: stacked states ``(S, ...)`` after the last epoch.
-      history: recorded values by ``split/metric`` name, ``(S, E)`` each; NaN after the last epoch
-        of a seed that finished before the others.
-      cost: see ``FitResult.cost``.
-    """
-
-    states: TrainState
-    history: History
-    cost: dict[str, float]
 
 
 @own_settings()
@@ -81,7 +63,7 @@ def train(
         cost = _cost(run, states, 0) | {"compile_seconds": time.perf_counter() - started}
         return Trained(states, {}, cost | {"train_seconds": 0.0, "trained_epochs": 0})
     seeds = tuple(run.seeds[row] for row in rows)
-    layout = mesh.Layout(run.axis, run.batch_devices, len(rows))
+    layout = mesh.Placement(run.axis, run.batch_devices, len(rows))
     states = layout.padded(states)
     epochs = _compiled_epochs(run, rows, idle, layout, states)
     done, history = 0, {name: np.zeros((len(rows), 0), np.float32) for name in epochs.names}
@@ -95,7 +77,7 @@ def train(
         for chunk in chunks(run, epochs, states, done, saves=checkpoints is not None):
             states, done = chunk.states, chunk.done
             losses = chunk.metrics["train/loss"]
-            check_finite(run, seeds, chunk.first, losses, chunk.was_trained, states)
+            check_finite_losses(run, seeds, chunk.first, losses, chunk.was_trained, states)
             history = {
                 name: np.concatenate([history[name], values], axis=1)
                 for name, values in chunk.metrics.items()
@@ -176,12 +158,12 @@ def chunks(
         states, recorded, reached = epochs.program(states, epochs.arrays, requested)
         # Placed again, because empty arrays lose their layout in the program.
         states = layout.place(states)
-        trained = np.asarray(reached)[: layout.runs] - done
+        trained = np.asarray(reached)[: layout.num_runs] - done
         # Fewer than requested if all seeds are done.
         count = min(max(int(trained.max()), 0), wanted)
         was_trained = np.arange(count) < trained[:, None]
         metrics = {
-            name: np.where(was_trained, np.asarray(values)[: layout.runs, :count], np.nan)
+            name: np.where(was_trained, np.asarray(values)[: layout.num_runs, :count], np.nan)
             for name, values in recorded.items()
         }
         is_last = count < wanted or done + count == total
@@ -208,20 +190,20 @@ class _Epochs(NamedTuple):
 
     program: Callable[..., tuple[TrainState, Mapping[str, Any], Any]]
     names: list[str]
-    layout: mesh.Layout
+    layout: mesh.Placement
     arrays: Arrays
     is_trained: np.ndarray
 
 
 def _compiled_epochs(
-    run: Run, rows: np.ndarray, idle: np.ndarray, layout: mesh.Layout, states: TrainState
+    run: Run, rows: np.ndarray, idle: np.ndarray, layout: mesh.Placement, states: TrainState
 ) -> _Epochs:
     """Compiles the program of a training; ``states`` are padded, other arguments of ``train``."""
     places = layout.rows
     arrays = run.arrays_of(rows[places])
     arrays = layout.place(arrays, shared=not has_own_rows(arrays))
     # Places that only pad the devices are not trained either.
-    is_trained = (~idle[places] & (np.arange(len(places)) < layout.runs)).astype(np.int32)
+    is_trained = (~idle[places] & (np.arange(len(places)) < layout.num_runs)).astype(np.int32)
     searches = bool(run.sizes) and run.method.search is not None
     work = training_work(states.params, states.masks, run.spec, searches)
     if run.dataset.table.on_disk:

@@ -14,7 +14,7 @@ from fsjax.method import Method, TrainState
 from fsjax.tables.scaled import leaves_of
 
 
-def check_finite(
+def check_finite_losses(
     run: Run,
     seeds: Sequence[int],
     first: int,

@@ -92,7 +92,7 @@ if TYPE_CHECKING:
         masked_weights,
         quantize,
     )
-    from fsjax.sparsity.inference import compress
+    from fsjax.sparsity.compression import compress
     from fsjax.sparsity.optimal_brain_surgeon import brain_surgeon
     from fsjax.sparsity.summary import degrees, mask_figure, overlap, summarize
 
@@ -111,7 +111,7 @@ _MODULE_OF = {
             "masked_weights",
             "quantize",
         ),
-        "inference": ("compress",),
+        "compression": ("compress",),
         "optimal_brain_surgeon": ("brain_surgeon",),
         "summary": ("degrees", "mask_figure", "overlap", "summarize"),
     }.items()

@@ -109,7 +109,7 @@ def axes(function: Callable, params: PyTree, *inputs: PyTree) -> dict[str, Param
     )
     program = jax.make_jaxpr(lambda p, x: function(p, *x))(*shapes)
     leaves = leaves_by_name(shapes[0])
-    reader = _Reader()
+    reader = _UseRecorder()
     tracked = [_own(path, leaf.shape) for path, leaf in leaves.items()]
     outputs = reader.run(program, [*tracked, *[True] * len(jax.tree.leaves(inputs))])
     for output in outputs:
@@ -125,7 +125,7 @@ def _own(path: str, shape: Sequence[int]) -> _Tracked:
 
 
 @dataclasses.dataclass
-class _Reader:
+class _UseRecorder:
     """Follows parameters through a program and notes how they are used.
 
     Attributes:
@@ -454,24 +454,24 @@ def _regrouped(view: _View, old: Sequence[int], new: Sequence[int]) -> _View | N
     return tuple(dims)
 
 
-def _transposed(_: _Reader, equation: Any, operands: list[_Value]) -> _Value:
+def _transposed(_: _UseRecorder, equation: Any, operands: list[_Value]) -> _Value:
     order = equation.params["permutation"]
     return _mapped(operands[0], lambda view: tuple(view[axis] for axis in order))
 
 
-def _broadcast(_: _Reader, equation: Any, operands: list[_Value]) -> _Value:
+def _broadcast(_: _UseRecorder, equation: Any, operands: list[_Value]) -> _Value:
     places, rank = equation.params["broadcast_dimensions"], len(equation.params["shape"])
     return _mapped(operands[0], lambda view: _placed(dict(zip(places, view, strict=True)), rank))
 
 
-def _squeezed(_: _Reader, equation: Any, operands: list[_Value]) -> _Value:
+def _squeezed(_: _UseRecorder, equation: Any, operands: list[_Value]) -> _Value:
     gone = {axis % len(equation.invars[0].aval.shape) for axis in equation.params["dimensions"]}
     return _mapped(
         operands[0], lambda view: tuple(dim for axis, dim in enumerate(view) if axis not in gone)
     )
 
 
-def _reduced(_: _Reader, equation: Any, operands: list[_Value]) -> _Value:
+def _reduced(_: _UseRecorder, equation: Any, operands: list[_Value]) -> _Value:
     gone = set(equation.params["axes"])
     return _mapped(
         operands[0], lambda view: tuple(dim for axis, dim in enumerate(view) if axis not in gone)
@@ -488,7 +488,7 @@ def _shortened(dim: tuple[_Factor, ...], length: int) -> tuple[_Factor, ...]:
     return ()
 
 
-def _tiled(_: _Reader, equation: Any, operands: list[_Value]) -> _Value:
+def _tiled(_: _UseRecorder, equation: Any, operands: list[_Value]) -> _Value:
     reps = equation.params["reps"]
     return _mapped(
         operands[0],
@@ -503,15 +503,15 @@ def _mapped(value: _Value, change: Callable[[_View], _View]) -> _Value:
 
 
 #: What becomes of parameters in operations of one output.
-_RULES: dict[str, Callable[[_Reader, Any, list[_Value]], _Value]] = {
-    "dot_general": _Reader._dot,
-    "conv_general_dilated": _Reader._convolution,
-    "gather": _Reader._gather,
-    "dynamic_slice": _Reader._dynamic_slice,
-    "reshape": _Reader._reshape,
-    "slice": _Reader._slice,
-    "concatenate": _Reader._joined_along,
-    "pad": _Reader._joined_along,
+_RULES: dict[str, Callable[[_UseRecorder, Any, list[_Value]], _Value]] = {
+    "dot_general": _UseRecorder._dot,
+    "conv_general_dilated": _UseRecorder._convolution,
+    "gather": _UseRecorder._gather,
+    "dynamic_slice": _UseRecorder._dynamic_slice,
+    "reshape": _UseRecorder._reshape,
+    "slice": _UseRecorder._slice,
+    "concatenate": _UseRecorder._joined_along,
+    "pad": _UseRecorder._joined_along,
     "transpose": _transposed,
     "broadcast_in_dim": _broadcast,
     "squeeze": _squeezed,
@@ -522,8 +522,8 @@ _RULES: dict[str, Callable[[_Reader, Any, list[_Value]], _Value]] = {
 }
 
 #: Operations that run a function many times, or one of several.
-_LOOPS: dict[str, Callable[[_Reader, Any, list[_Value]], list[_Value]]] = {
-    "scan": _Reader._scan,
-    "while": _Reader._while,
-    "cond": _Reader._cond,
+_LOOPS: dict[str, Callable[[_UseRecorder, Any, list[_Value]], list[_Value]]] = {
+    "scan": _UseRecorder._scan,
+    "while": _UseRecorder._while,
+    "cond": _UseRecorder._cond,
 }

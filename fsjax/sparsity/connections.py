@@ -17,20 +17,20 @@ from jax import Array
 from jax.experimental.sparse import BCSR
 
 #: Smallest batch for which JAX's CSR product (Eigen on CPUs) is faster than a scatter.
-CSR_BATCH = 8
+MIN_CSR_BATCH = 8
 
 #: Largest number of products of activations that are computed at once, so that they stay in the
 #: cache.
-_PRODUCTS = 2**16
+_MAX_PRODUCTS = 2**16
 
 #: The connections of a piece are a multiple of this: then their sums do not depend on its size.
 _MULTIPLE = 32
 
-#: Most connections that are computed at once whatever the batch.
-_FEW = 256
+#: Largest number of connections that are computed at once whatever the batch.
+_MAX_UNSPLIT = 256
 
 #: Largest number of products of weights and activations that a scatter holds in memory.
-_HELD = 2**24
+_MAX_HELD = 2**24
 
 
 class Index(NamedTuple):
@@ -142,7 +142,7 @@ def connected_dot(values: Array, connections: Connections, x: Array) -> Array:
     Equal to ``dense(values, connections).T @ x`` up to floating-point reassociation.
     """
     index, outputs = connections.index, connections.shape[1]
-    if isinstance(index, Index) and x.shape[1] >= CSR_BATCH:
+    if isinstance(index, Index) and x.shape[1] >= MIN_CSR_BATCH:
         return _csr_dot(values[index.order], index.rows, index.to_outputs, x)
     return _scatter_dot(values, connections.rows, connections.columns, outputs, x)
 
@@ -154,7 +154,7 @@ def _forward(values: Array, connections: Connections, x: Array) -> tuple[Array, 
 def _backward(saved: tuple, grad: Array) -> tuple[Array, None, Array]:
     values, connections, x = saved
     rows, columns, index = connections.rows, connections.columns, connections.index
-    if isinstance(index, Index) and x.shape[1] >= CSR_BATCH:
+    if isinstance(index, Index) and x.shape[1] >= MIN_CSR_BATCH:
         to_x = _csr_dot(values, columns, index.from_inputs, grad)
     else:
         to_x = _scatter_dot(values, columns, rows, x.shape[0], grad)
@@ -166,14 +166,14 @@ connected_dot.defvjp(_forward, _backward)
 
 def products(x: Array, y: Array, rows: Array, columns: Array) -> Array:
     """Entries ``(n,)`` of ``x @ y.T`` at rows and columns, for x ``(I, B)`` and y ``(O, B)``."""
-    if x.shape[1] < CSR_BATCH:
+    if x.shape[1] < MIN_CSR_BATCH:
         parts = (x[:, i][rows] * y[:, i][columns] for i in range(x.shape[1]))
         return sum(parts, jnp.zeros(rows.shape, x.dtype))
     # The sum over the batch is a product with ones: several times faster on CPUs.
     ones = jnp.ones(x.shape[1], x.dtype)
-    if rows.size <= _FEW:
+    if rows.size <= _MAX_UNSPLIT:
         return (x[rows] * y[columns]) @ ones
-    pieces = -(-rows.size * x.shape[1] // _PRODUCTS)
+    pieces = -(-rows.size * x.shape[1] // _MAX_PRODUCTS)
     size = -(-rows.size // (pieces * _MULTIPLE)) * _MULTIPLE
     pieces = -(-rows.size // size)
     fill = (0, pieces * size - rows.size)
@@ -190,9 +190,9 @@ def _scatter_dot(values: Array, start: Array, end: Array, size: int, x: Array) -
 
     batch = x.shape[1]
     # A batch of symbolic size, in an exported program, is not split.
-    if not isinstance(batch, int) or batch * values.size <= _HELD:
+    if not isinstance(batch, int) or batch * values.size <= _MAX_HELD:
         return product_with(x)
-    part = max(1, _HELD // values.size)
+    part = max(1, _MAX_HELD // values.size)
     parts = -(-batch // part)
     x = jnp.pad(x, ((0, 0), (0, parts * part - batch))).reshape(-1, parts, part)
     sums = jax.lax.map(product_with, jnp.moveaxis(x, 1, 0))

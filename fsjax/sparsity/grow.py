@@ -30,7 +30,7 @@ from fsjax.sparsity.topology import (
 )
 
 #: Largest number of neurons that are compared pairwise; for more, sorting is faster.
-COMPARED = 2000
+MAX_COMPARED = 2000
 
 
 def _free(layer: Layer, dropped: Array) -> Array:
@@ -196,7 +196,7 @@ def _by_neuron(free: Array, importance: Array, wanted: Array, axis: int) -> Arra
 def _room_before(importance: Array, room: Array) -> Array:
     """Free connections ``(N,)`` of all neurons that are more important, or as much and earlier."""
     rank, number = ordered_bits(importance), jnp.arange(room.size)
-    if room.size > COMPARED:
+    if room.size > MAX_COMPARED:
         order = jnp.argsort(~rank, stable=True)
         ordered = room[order]
         return jnp.zeros_like(room).at[order].set(jnp.cumsum(ordered) - ordered)

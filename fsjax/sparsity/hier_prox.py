@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 
 #: Rows of the skip layer with a smaller norm count as 0: their squares lose precision in float32.
-SMALLEST_NORM = 1e-15
+MIN_NORM = 1e-15
 
 #: Number of floats that a CPU adds at once.
 LANES = 8
@@ -50,7 +50,7 @@ def hier_prox(
     """
     norm = jnp.sqrt(jnp.sum(jnp.square(skip), axis=1))
     # Rows without a direction have no root above 0, so they take no steps.
-    free = jnp.where(norm < SMALLEST_NORM, -jnp.inf, norm - strength)
+    free = jnp.where(norm < MIN_NORM, -jnp.inf, norm - strength)
     magnitude = _lanes(jnp.abs(kernel))
 
     def climbs(carry: tuple[Array, Array, Array]) -> Array:
@@ -67,7 +67,7 @@ def hier_prox(
     # Lengths are at least 0, so negative starting values are clipped.
     start = (jnp.maximum(free, 0.0), jnp.ones((), bool), jnp.zeros((), jnp.int32))
     length, _, _ = jax.lax.while_loop(climbs, climb, start)
-    factor = jnp.where(length > 0, length / jnp.maximum(norm, SMALLEST_NORM), length)
+    factor = jnp.where(length > 0, length / jnp.maximum(norm, MIN_NORM), length)
     bound = (hierarchy * length)[:, None]
     return factor[:, None] * skip, jnp.clip(kernel, -bound, bound)
 

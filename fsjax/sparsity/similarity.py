@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 #: Smallest norm that is divided by: neurons that are always 0 have similarity 0.
-_SMALL = 1e-6
+_MIN_NORM = 1e-6
 
 
 class Moments(NamedTuple):
@@ -39,7 +39,7 @@ def moments(before: Array, after: Array) -> Moments:
 
 def cosine_of(sums: Moments) -> Array:
     """Absolute cosine similarity (eq. 2), ``(I, O)`` in [0, 1]; 0 for neurons that are always 0."""
-    before, after = (jnp.maximum(jnp.sqrt(squares), _SMALL) for squares in sums[1:])
+    before, after = (jnp.maximum(jnp.sqrt(squares), _MIN_NORM) for squares in sums[1:])
     return jnp.abs(sums.products) / (before[:, None] * after)
 
 

@@ -33,7 +33,7 @@ from fsjax.errors import ConfigError
 from fsjax.sparsity.kth import ordered_bits, smallest
 
 #: Largest group whose units are compared pairwise; for larger ones bisection is faster.
-COMPARED = 32
+MAX_COMPARED = 32
 
 #: Lengths of the sides of tiles.
 _SIDES = (64, 32, 16, 8, 4, 2)
@@ -233,7 +233,7 @@ def lowest(scores: Array, count: Array | int, among: Array) -> Array:
     counts = jnp.broadcast_to(jnp.asarray(count, jnp.int32), (groups,))
     if groups == 1:
         return smallest(scores[0], counts[0], among[0])[None]
-    if units > COMPARED:
+    if units > MAX_COMPARED:
         return jax.vmap(smallest)(scores, counts, among)
     bits = ordered_bits(scores)
     position = jnp.arange(units)

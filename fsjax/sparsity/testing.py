@@ -29,7 +29,7 @@ from fsjax.sparsity.topology import (
 #: The kind of a rule, by the name of its second parameter.
 _KINDS = {"fraction": "drop", "dropped": "grow"}
 
-#: Fewest pairs of neurons in a test layer. In smaller ones a wrong count could pass unnoticed.
+#: Smallest test layer, in pairs of neurons. In smaller ones a wrong count could pass unnoticed.
 _MIN_SIZE = 20
 
 #: How the values of a layer are drawn.

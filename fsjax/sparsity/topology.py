@@ -106,7 +106,7 @@ DropRule = Callable[[Layer, Array, Array], Array]
 GrowRule = Callable[[Layer, Array, Array], Array]
 
 #: What :func:`needs` may name.
-OPTIONAL = (
+OPTIONAL_FIELDS = (
     "gradient",
     "similarity",
     "importance",
@@ -117,7 +117,7 @@ OPTIONAL = (
 )
 
 #: What a rule takes over from its function, for documentation tools and for pickle.
-_OF_FUNCTION = ("__module__", "__name__", "__qualname__", "__doc__")
+_FUNCTION_ATTRIBUTES = ("__module__", "__name__", "__qualname__", "__doc__")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Rule:
         function = inspect.unwrap(self.function)
         if inspect.isfunction(function):
             # As functools.update_wrapper, which cannot set attributes of a frozen instance.
-            vars(self).update({name: getattr(function, name) for name in _OF_FUNCTION})
+            vars(self).update({name: getattr(function, name) for name in _FUNCTION_ATTRIBUTES})
             vars(self).update(__wrapped__=function)
 
     def __call__(self, layer: Layer, fraction_or_dropped: Array | float, key: Array, /) -> Array:
@@ -182,7 +182,7 @@ def needs(*fields: str) -> Callable[[DropRule | GrowRule], Rule]:
       ConfigError: for a name that is not such a field.
     """
     for field in fields:
-        check_choice("needs", field, OPTIONAL)
+        check_choice("needs", field, OPTIONAL_FIELDS)
 
     def decorate(rule: DropRule | GrowRule) -> Rule:
         return dataclasses.replace(as_rule(rule), needs=frozenset(fields))

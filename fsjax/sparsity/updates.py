@@ -126,10 +126,10 @@ class Wrapper:
         if not self.recipe.straight_through:
             weights = apply_masks(weights, masks)
         cut = to_layers(weights, kernels), to_layers(masks, kernels)
-        seen = call.scores | {"gradient": gradients, "momentum": state.momentum}
+        trees = call.scores | {"gradient": gradients, "momentum": state.momentum}
         fields: dict[str, Any] = {
             field: None if tree is None else to_layers(tree, kernels)
-            for field, tree in seen.items()
+            for field, tree in trees.items()
         }
         layers = layers_of(*cut, _every_layer, search=call.search, **fields)
         for name, layer in layers.items():

@@ -98,7 +98,7 @@ def register(build: Callable[..., Task]) -> TaskBuilder:
       ...
       ...     return fsjax.tasks.like("regression", loss=loss)
       >>> fsjax.testing.check_task(absolute())
-      >>> print(fsjax.tasks.name_of(absolute()))  # of a tasks.Task
+      >>> print(fsjax.tasks.name_of(absolute()))
     """
     registration = TaskRegistration(build.__name__, build, *_arguments(build))
     _check_name(registration)
@@ -130,7 +130,7 @@ def get_task(name: str) -> Task:
 
     Examples:
       >>> outputs, y = jnp.array([[2.0, 0.0], [0.0, 1.0]]), jnp.array([0, 1])
-      >>> print(fsjax.tasks.get_task("classification").objective.main_metric)
+      >>> print(fsjax.tasks.get_task("classification"))  # a tasks.Task
       >>> print(fsjax.tasks.loss("classification", outputs, y, jnp.ones(2)))
       >>> print(fsjax.tasks.metrics("classification", outputs, y, jnp.ones(2)))
       >>> print(fsjax.tasks.row_metrics("classification", outputs, y))

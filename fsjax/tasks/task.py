@@ -157,6 +157,13 @@ class Task:
         ``quantile(level=0.9)``.
       like: for registered tasks, the built-in task that they resemble; otherwise empty.
       source: for registered tasks, how they were created.
+
+    Examples:
+      >>> task = fsjax.tasks.get_task("classification")
+      >>> print(task.target.classes)  # of a tasks.Target
+      >>> print(task.objective.main_metric)  # of a tasks.Objective
+      >>> print(task.outputs.estimator_type)  # of a tasks.Outputs
+      >>> print(task.words.score_name)  # of a tasks.Words
     """
 
     target: Target

@@ -1,4 +1,7 @@
-"""The loop of one seed: order of calls, evaluation in parts, ends, counted connections."""
+"""The loop of one seed: order of calls, evaluation in parts, ends, counted connections.
+
+Covers ``fsjax.engine.choose``, ``fsjax.engine.training_checks``.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Mistakes of a method's author are reported in one sentence, before anything is trained.
 
-Covers ``fsjax.engine.method_checks``, ``fsjax.engine.scores``.
+Covers ``fsjax.engine.method_checks``, ``fsjax.engine.choose``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Values and losses that are not finite raise an error that says where they are.
 
-Covers ``fsjax.tables.scaled``.
+Covers ``fsjax.engine.training_checks``, ``fsjax.tables.scaled``.
 """
 
 import jax.numpy as jnp

@@ -85,7 +85,7 @@ def test_the_ranking_is_that_of_a_loop_over_pairs(
     rule: str, weighted: bool, counted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(greedy_information, "FILLED", 1e9 if counted == "histogram" else 0)
-    monkeypatch.setattr(greedy_information, "KEPT", 1 if counted == "difference" else 0)
+    monkeypatch.setattr(greedy_information, "RARE", 2 if counted == "difference" else 0)
     monkeypatch.setattr(greedy_information, "BLOCK", 900)  # three columns at a time
     x, y = table()
     weight = np.random.default_rng(5).uniform(0.5, 2.0, 300) if weighted else np.ones(300)
@@ -142,8 +142,8 @@ def test_all_ways_of_counting_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     y = rng.integers(0, 3, 500)
     for chosen in (None, 0, 3, 5):
         results = []
-        for kept in (1, 0):
-            monkeypatch.setattr(greedy_information, "KEPT", kept)
+        for rare in (2, 0):
+            monkeypatch.setattr(greedy_information, "RARE", rare)
             symbols = greedy_information.count_table(x, y, np.ones(500), None)
             results.append(greedy_information.entropies(symbols, chosen))
         for by_difference, otherwise in zip(*results, strict=True):

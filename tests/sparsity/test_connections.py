@@ -36,7 +36,7 @@ def random_connections(
 def test_products_and_their_gradients(batch: int, wide: bool, monkeypatch) -> None:
     matrix, connections = random_connections()
     # Parts of two rows of the batch; the last one is not full.
-    monkeypatch.setattr(module, "_HELD", 5 * 300 if batch > 2 else 2**24)
+    monkeypatch.setattr(module, "_MAX_HELD", 5 * 300 if batch > 2 else 2**24)
     rng = np.random.default_rng(batch)
     x, wish = (rng.normal(size=(size, batch)).astype(np.float32) for size in matrix.shape)
     values = matrix[connections.rows, connections.columns]
@@ -61,7 +61,7 @@ def test_products_do_not_depend_on_the_size_of_their_pieces(monkeypatch) -> None
     x, y = (rng.normal(size=(size, 12)).astype(np.float32) for size in connections.shape)
     rows, columns = connections.rows, connections.columns
     in_one = jax.jit(lambda x, y: products(x, y, rows, columns))(x, y)
-    monkeypatch.setattr(module, "_PRODUCTS", 120 * 12)
+    monkeypatch.setattr(module, "_MAX_PRODUCTS", 120 * 12)
     in_three = jax.jit(lambda x, y: products(x, y, rows, columns))(x, y)
     chex.assert_trees_all_equal(in_one, in_three)
     chex.assert_trees_all_close(in_three, (x @ y.T)[rows, columns], atol=1e-5)

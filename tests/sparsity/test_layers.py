@@ -1,4 +1,4 @@
-"""The three forms of a layer are equivalent: the same values, gradients and changes.
+"""The two forms of a layer are equivalent: the same values, gradients and changes.
 
 Covers ``fsjax.methods.shared.layers.base``, ``fsjax.methods.shared.layers.masked``.
 """
@@ -29,7 +29,7 @@ from fsjax.methods.shared.layers import (
 )
 from fsjax.methods.shared.layers.connections import GROW_INITS
 from fsjax.methods.shared.layers.forms import plan_layers
-from fsjax.methods.shared.layers.network import activations, expand_layers, layers_in, replaced
+from fsjax.methods.shared.layers.network import activations, expand_layers, layers_in, with_changes
 from fsjax.sparsity import Recipe, drop, grow, random_mask
 from fsjax.sparsity.connections import connected, indexed
 from fsjax.sparsity.similarity import SIMILARITIES
@@ -40,8 +40,8 @@ SHAPE, COUNT = (11, 7), 15
 PHASES = [Phase.explicit, Phase.generate]
 
 RULES = {
-    "set": (drop.magnitude, grow.random, "uniform"),
-    "ctre_sim": (drop.per_sign, grow.similar_or_random, "zeros"),
+    "magnitude": (drop.magnitude, grow.similar),
+    "per_sign": (drop.per_sign, grow.similar),
 }
 
 
@@ -81,13 +81,11 @@ def test_forms_have_the_same_values_and_gradients(seed: int) -> None:
         chex.assert_trees_all_close(other, masked, rtol=1e-4, atol=1e-5)
 
 
-@slow_ids("ctre_sim")
+@slow_ids("per_sign")
 @pytest.mark.parametrize("name", RULES)
 def test_forms_change_alike(name: str) -> None:
-    drop_rule, grow_rule, grow_init = RULES[name]
-    recipe = Recipe(
-        epsilon=1.0, drop=drop_rule, grow=grow_rule, grow_init=GROW_INITS[grow_init], fraction=0.4
-    )
+    drop_rule, grow_rule = RULES[name]
+    recipe = Recipe(epsilon=1.0, drop=drop_rule, grow=grow_rule, fraction=0.4)
 
     @jax.jit
     def changes(mask, weight, bias, before, after, momentum, key):
@@ -125,6 +123,16 @@ def test_forms_change_alike(name: str) -> None:
     holds()
 
 
+def test_new_connections_of_a_list_start_within_the_bound() -> None:
+    init = GROW_INITS["uniform"]
+    recipe = Recipe(epsilon=1.0, drop=drop.magnitude, grow=grow.random, grow_init=init)
+    mask = random_mask(jax.random.key(0), SHAPE, COUNT)
+    layer = forms_of(mask, 100 + jnp.ones(SHAPE), jnp.zeros(SHAPE[1]))[1]
+    change = layer.rewire(recipe, RuleInputs(0, {}), jax.random.key(1))
+    new = np.asarray(change.layer.kernel)[~np.asarray(change.kept)]
+    assert len(new) > 1 and len(set(new)) == len(new) and np.abs(new).max() <= (6 / 11) ** 0.5
+
+
 @pytest.mark.slow
 @slow_ids("0")
 @pytest.mark.parametrize("seed", [0, 1])
@@ -150,7 +158,9 @@ def test_networks_of_mixed_forms(seed: int) -> None:
     expected = activations(layers_in(state), x, jnp.tanh)
     chex.assert_trees_all_close(activations(mixed, x, jnp.tanh), expected, atol=1e-5)
 
-    held = replaced(state, {name: LayerChange(layer) for name, layer in mixed.items()}, optimizer)
+    held = with_changes(
+        state, {name: LayerChange(layer) for name, layer in mixed.items()}, optimizer
+    )
     held = held.replace(opt_state=optimizer.init(held.params))
     back = expand_layers(held, optimizer, 11 * 11)
     chex.assert_trees_all_equal((back.params, back.masks, back.extra), (params, masks, state.extra))

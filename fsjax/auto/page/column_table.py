@@ -44,7 +44,7 @@ _HEAD: Final = {
 }
 
 
-class Curve(NamedTuple):
+class Sparkline(NamedTuple):
     """A small picture of a partial dependence curve: an SVG polyline, and what it shows."""
 
     label: str
@@ -53,7 +53,7 @@ class Curve(NamedTuple):
     height: int
 
 
-class Cell(NamedTuple):
+class PageCell(NamedTuple):
     """A cell of the table.
 
     Attributes:
@@ -66,14 +66,14 @@ class Cell(NamedTuple):
     name: str
     lines: Sequence[str]
     small: Sequence[str] = ()
-    curve: Curve | None = None
+    curve: Sparkline | None = None
 
 
 class Row(NamedTuple):
     """A column of the user's table: its name as the search compares it, and its cells."""
 
     name: str
-    cells: list[Cell]
+    cells: list[PageCell]
 
 
 class Head(NamedTuple):
@@ -83,7 +83,7 @@ class Head(NamedTuple):
     title: str
 
 
-class Table(NamedTuple):
+class PageTable(NamedTuple):
     """Some of the columns."""
 
     heads: list[Head]
@@ -101,9 +101,9 @@ class Columns(NamedTuple):
     """
 
     file: str
-    first: Table
-    more: Table
-    others: Table
+    first: PageTable
+    more: PageTable
+    others: PageTable
     beyond: int
     legend: dict[str, str]
 
@@ -147,25 +147,25 @@ def _has_values(values: pd.Series) -> bool:
     return bool((values.notna() & (values != "")).any())
 
 
-def _table(table: pd.DataFrame, heads: Sequence[str], span: tuple[float, float]) -> Table:
+def _table(table: pd.DataFrame, heads: Sequence[str], span: tuple[float, float]) -> PageTable:
     rows = [
         Row(str(row["column"]).lower(), [_cell(name, row, span) for name in heads])
         for row in table.to_dict("records")
     ]
-    return Table([Head(name, _HEAD[name]) for name in heads], rows)
+    return PageTable([Head(name, _HEAD[name]) for name in heads], rows)
 
 
-def _cell(name: str, row: dict[str, Any], span: tuple[float, float]) -> Cell:
+def _cell(name: str, row: dict[str, Any], span: tuple[float, float]) -> PageCell:
     value = row[name]
     if name == "column":
-        return Cell(name, [str(value)])
+        return PageCell(name, [str(value)])
     if name == "direction":
         return _direction(row)
     if name == "curve":
-        return _curve(value, str(row["curve_of"]), span) if _is_curve(value) else Cell(name, [])
+        return _curve(value, str(row["curve_of"]), span) if _is_curve(value) else PageCell(name, [])
     if name == "alike":
-        return Cell(name, _alike(value))
-    return Cell(name, [_text(name, value)])
+        return PageCell(name, _alike(value))
+    return PageCell(name, [_text(name, value)])
 
 
 def _text(name: str, value: Any) -> str:
@@ -193,17 +193,17 @@ def _probability(value: float) -> str:
     return f"{value:.3f}" if value >= 0.001 else f"{value:.0e}"
 
 
-def _direction(row: dict[str, Any]) -> Cell:
+def _direction(row: dict[str, Any]) -> PageCell:
     """The direction; below it the part of the column that it describes, and means by class."""
     if not isinstance(row["direction"], str):
-        return Cell("direction", [])
+        return PageCell("direction", [])
     small = []
     if row["part"] != str(row["column"]):
         small.append(str(row["part"]))
     means = row.get("means")
     if isinstance(means, dict):
         small += _means(means)
-    return Cell("direction", [row["direction"]], small)
+    return PageCell("direction", [row["direction"]], small)
 
 
 def _means(means: dict[str, float]) -> list[str]:
@@ -235,7 +235,7 @@ def _is_curve(value: object) -> TypeGuard[DependenceCurve]:
     return isinstance(value, tuple)
 
 
-def _curve(curve: DependenceCurve, output: str, span: tuple[float, float]) -> Cell:
+def _curve(curve: DependenceCurve, output: str, span: tuple[float, float]) -> PageCell:
     """A small picture of a curve, with the predictions at both ends below it."""
     low, high = span
     x, y = np.asarray(curve.values, float), np.asarray(curve.predictions, float)
@@ -247,7 +247,7 @@ def _curve(curve: DependenceCurve, output: str, span: tuple[float, float]) -> Ce
     )
     ends = f"{_number(y[0], '.3g')} \N{RIGHTWARDS ARROW} {_number(y[-1], '.3g')}"
     small = [ends] if output == "target" else [ends, output]
-    return Cell("curve", [], small, Curve(label, points, _WIDTH, _HEIGHT))
+    return PageCell("curve", [], small, Sparkline(label, points, _WIDTH, _HEIGHT))
 
 
 def _legend(

@@ -65,7 +65,7 @@ class WrittenNumbers(NamedTuple):
     warning: str
 
 
-class _Cell(NamedTuple):
+class _WrittenCell(NamedTuple):
     """A text without its unit.
 
     Attributes:
@@ -139,7 +139,7 @@ def _mostly_numbers(numbers: int, others: list[str]) -> bool:
     )
 
 
-def _cell(text: str) -> _Cell:
+def _cell(text: str) -> _WrittenCell:
     """The parts of a text; digits of any script become ASCII."""
     bare = "".join(
         str(unicodedata.decimal(character)) if character.isdecimal() else character
@@ -161,7 +161,7 @@ def _cell(text: str) -> _Cell:
     if bare.endswith("-") and bare[:1].isdigit():
         bare = "-" + bare[:-1].rstrip()
     bare = re.sub(r"^([+-])\s+", r"\1", bare.strip())
-    return _Cell(_GROUP_MARK.sub("", bare), limit, unit)
+    return _WrittenCell(_GROUP_MARK.sub("", bare), limit, unit)
 
 
 _SIGNS = {"\u20ac": "EUR", "$": "USD", "\u00a3": "GBP", "\u00a5": "JPY", "\u20b9": "INR"}
@@ -169,7 +169,7 @@ _MARKS = str.maketrans({"\N{MINUS SIGN}": "-", "\u066b": ".", "\uff0e": ".", "\u
                         "\uff05": "%", "\u066a": "%"})  # fmt: skip
 
 
-def _mark_of(cells: list[_Cell], decimal: str | None) -> tuple[str, bool]:
+def _mark_of(cells: list[_WrittenCell], decimal: str | None) -> tuple[str, bool]:
     """The decimal mark, and whether numbers have another reading with the other mark."""
     only = {".": 0, ",": 0}
     either = False
@@ -187,7 +187,7 @@ def _mark_of(cells: list[_Cell], decimal: str | None) -> tuple[str, bool]:
     return decimal or ".", either and decimal is None
 
 
-def _value(cell: _Cell, mark: str) -> float:
+def _value(cell: _WrittenCell, mark: str) -> float:
     """The number of a cell, NaN if it is not one."""
     other = "," if mark == "." else "."
     for notation in (mark, other):
@@ -213,7 +213,7 @@ def _remark(texts: pd.Series, values: np.ndarray, plain: np.ndarray, read: np.nd
 
 def _warnings(
     texts: pd.Series,
-    cells: list[_Cell],
+    cells: list[_WrittenCell],
     values: np.ndarray,
     mark: str,
     ambiguous: bool,

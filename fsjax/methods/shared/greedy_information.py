@@ -33,10 +33,11 @@ BLOCK = 2**22
 FILLED = 4
 
 #: A column's rows by symbol and class are kept if these are at most this times the rows, which
-#: bounds the memory; its commonest symbol is then not counted where counting the rest is cheaper.
+#: bounds the memory.
 KEPT = 1
 
-#: A histogram is cheaper if more than this share of a column's rows have another symbol.
+#: Columns in which less than this share of the rows have another symbol than the commonest are
+#: counted by difference, which is then cheaper.
 RARE = 0.25
 
 
@@ -190,7 +191,7 @@ def entropies(table: CountTable, chosen: int | None = None) -> Entropies:
     symbol = np.unique(occurring // classes, return_inverse=True)[1]
     small = table.sizes * len(occurring) <= FILLED * len(table.y)
     counted = np.array([len(counts) > 0 for counts in table.counts])
-    rare = counted & (~small | (table.rare < RARE * len(table.y)))
+    rare = counted & (table.rare < RARE * len(table.y))
     sums = np.empty((2, len(table.codes)))
     for count, columns in (
         (_by_difference, np.flatnonzero(rare)),

@@ -131,9 +131,8 @@ class SparseOptions(DenseOptions):
       form: how layers are stored: ``dense``, matrices with masks; ``topology``, lists of
         connections and no matrices, for layers with at most a quarter of all connections; ``auto``,
         the fastest, see :mod:`fsjax.methods.shared.layers.forms`. Results contain masks, except for
-        layers of more than 33 million pairs of neurons. Results are equal up to floating-point
-        reassociation, but ``topology`` draws other random numbers for layers of more than
-        262,144 pairs of neurons.
+        layers of more than 33 million pairs of neurons. Both forms have the same distribution of
+        connections, but draw other random numbers.
       rank_by: as for :class:`DenseOptions`.
 
     Examples:
@@ -291,8 +290,10 @@ class _SparseNetwork:
             return state
         recipe = dataclasses.replace(self.recipe, grow=self.first_growth)
         alike = {"similarity": equal_similarities(layers_in(state), self.similarity)}
-        seen = RuleInputs(0, {}, None, self.as_result(state))
-        return rewire_layers(state, recipe, alike, seen, key_first, for_run(self.optimizer, spec))
+        rule_inputs = RuleInputs(0, {}, None, self.as_result(state))
+        return rewire_layers(
+            state, recipe, alike, rule_inputs, key_first, for_run(self.optimizer, spec)
+        )
 
     def predict(self, state: TrainState, x: Array) -> Array:
         return activations(layers_in(state), x, self.activation)[-1]
@@ -360,9 +361,9 @@ class _SparseNetwork:
                 lambda outputs: state.spec.loss_of(outputs, batch.y, batch.weight),
             )
         search = None if self.search is None else state.log["search"]
-        seen = RuleInputs(0, {}, search, self.as_result(state))
+        rule_inputs = RuleInputs(0, {}, search, self.as_result(state))
         optimizer = for_run(self.optimizer, state.spec)
-        return rewire_layers(state, recipe, scores, seen, key_rules, optimizer)
+        return rewire_layers(state, recipe, scores, rule_inputs, key_rules, optimizer)
 
     def all_activations(self, state: TrainState, x: Array) -> list[Array]:
         """Activations of all layers of neurons; the last ones are probabilities of classes."""
@@ -371,8 +372,8 @@ class _SparseNetwork:
 
     def as_result(self, state: TrainState) -> TrainState:
         """The state with its layers in the form in which results contain them."""
-        most = largest_matrix(self.options.form)
-        return expand_layers(state, for_run(self.optimizer, state.spec), most)
+        max_pairs = largest_matrix(self.options.form)
+        return expand_layers(state, for_run(self.optimizer, state.spec), max_pairs)
 
 
 def _recipe(

@@ -149,12 +149,14 @@ class SparseLayer(abc.ABC):
         """Sums ``(I,)`` of the absolute weights of each input neuron."""
 
     @abc.abstractmethod
-    def rewire(self, recipe: Recipe, seen: RuleInputs, key: Array) -> LayerChange[SparseLayer]:
+    def rewire(
+        self, recipe: Recipe, rule_inputs: RuleInputs, key: Array
+    ) -> LayerChange[SparseLayer]:
         """The layer after one change of its connections, in the same form.
 
         Args:
           recipe: the rules.
-          seen: what the rules see besides the weights.
+          rule_inputs: what the rules see besides the weights.
           key: PRNG key; the number of the layer is folded in.
         """
 
@@ -163,9 +165,9 @@ class SparseLayer(abc.ABC):
         """The layer as a ``MaskedLayer``: a matrix under a mask."""
 
     @abc.abstractmethod
-    def expand(self, most: int) -> LayerChange[SparseLayer]:
+    def expand(self, max_pairs: int) -> LayerChange[SparseLayer]:
         """The layer in the form that results store: usually :meth:`to_matrix`.
 
         Args:
-          most: largest number of pairs of neurons for which connections become a matrix.
+          max_pairs: largest number of pairs of neurons for which connections become a matrix.
         """

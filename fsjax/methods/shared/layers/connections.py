@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.methods.shared.layers.base import LayerChange, RuleInputs, SparseLayer
-from fsjax.methods.shared.layers.free import BLOCK, DRAWN_AS_MASKS
+from fsjax.methods.shared.layers.free_positions import BLOCK
 from fsjax.methods.shared.layers.masked import MaskedLayer
 from fsjax.methods.shared.layers.rewiring import rewire_connections
 from fsjax.sparsity.connections import Connections, connected_dot, dense, indexed, of_inputs
@@ -23,14 +23,8 @@ from fsjax.sparsity.topology import Layer
 
 
 def uniform_at(key: Array, bound: float, connections: Connections) -> Array:
-    """Uniform values ``(n,)`` in [-bound, bound).
-
-    In small layers, a matrix under a mask gets the same values for the same key.
-    """
-    small = connections.size <= DRAWN_AS_MASKS
-    shape = connections.shape if small else connections.rows.shape
-    values = jax.random.uniform(key, shape, minval=-1.0) * bound
-    return values[connections.rows, connections.columns] if small else values
+    """Uniform values ``(n,)`` in [-bound, bound)."""
+    return jax.random.uniform(key, connections.rows.shape, minval=-1.0) * bound
 
 
 #: Initializers of the weights of new connections, by name; ``uniform`` is within sqrt(6 / n_in).
@@ -65,21 +59,28 @@ class ConnectedLayer(SparseLayer):
     def input_strength(self) -> Array:
         return of_inputs(jnp.abs(self.kernel), self.where)
 
-    def rewire(self, recipe: Recipe, seen: RuleInputs, key: Array) -> LayerChange[ConnectedLayer]:
+    def rewire(
+        self, recipe: Recipe, rule_inputs: RuleInputs, key: Array
+    ) -> LayerChange[ConnectedLayer]:
         drop, grow = recipe.rules
         if drop is None or grow is None:
             return LayerChange(self)
         at_drop = {
             field: scores.at(self.where)
-            for field, scores in seen.scores.items()
+            for field, scores in rule_inputs.scores.items()
             if field in drop.needs
         }
         active = jnp.ones(self.kernel.shape, bool)
         values = Layer(
-            self.kernel, active, seen.number, search=seen.search, state=seen.state, **at_drop
+            self.kernel,
+            active,
+            rule_inputs.number,
+            search=rule_inputs.search,
+            state=rule_inputs.state,
+            **at_drop,
         )
-        key_rules, key_init = jax.random.split(jax.random.fold_in(key, seen.number))
-        rows = {field: scores.rows for field, scores in seen.scores.items()}
+        key_rules, key_init = jax.random.split(jax.random.fold_in(key, rule_inputs.number))
+        rows = {field: scores.rows for field, scores in rule_inputs.scores.items()}
         fraction = recipe.fraction_at(0)
         change = rewire_connections(self.where, values, drop, grow, fraction, key_rules, rows)
         where = indexed(change.connections, self.where.index != ())
@@ -92,7 +93,7 @@ class ConnectedLayer(SparseLayer):
         mask = dense(jnp.ones(self.kernel.shape, bool), self.where)
         return MaskedLayer(dense(self.kernel, self.where), self.bias, mask)
 
-    def expand(self, most: int) -> LayerChange[SparseLayer]:
-        if self.where.size > most:
+    def expand(self, max_pairs: int) -> LayerChange[SparseLayer]:
+        if self.where.size > max_pairs:
             return LayerChange(dataclasses.replace(self, where=indexed(self.where, False)))
         return LayerChange(self.to_matrix(), lambda leaf: dense(leaf, self.where))

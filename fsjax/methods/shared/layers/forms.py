@@ -20,10 +20,10 @@ MAX_DENSITY = 0.25
 
 #: Largest density at which connections are faster than a matrix on CPUs, with a change every
 #: twenty steps, and the smallest layer, in pairs of neurons, where this holds (``BENCHMARKS.md``).
-CONNECTIONS_DENSITY, CONNECTIONS_SIZE = 0.05, 2**16
+AUTO_MAX_DENSITY, AUTO_MIN_SIZE = 0.05, 2**16
 
 #: Largest layer, in pairs of neurons, that ``form="auto"`` stores as a matrix in results.
-MATRIX_SIZE = 2**25
+MAX_MATRIX_SIZE = 2**25
 
 
 class Planned(NamedTuple):
@@ -85,19 +85,19 @@ def _topology_or_dense(
     sizes = [math.prod(shape) for shape in shapes]
     limits = [MAX_DENSITY if form in ("auto", "topology") else 0.0] * len(sizes)
     if form == "auto":
-        if_matrix_fits = CONNECTIONS_DENSITY if jax.default_backend() == "cpu" else 0.0
-        limits = [MAX_DENSITY if size > MATRIX_SIZE else if_matrix_fits for size in sizes]
+        if_matrix_fits = AUTO_MAX_DENSITY if jax.default_backend() == "cpu" else 0.0
+        limits = [MAX_DENSITY if size > MAX_MATRIX_SIZE else if_matrix_fits for size in sizes]
     fits = [count <= limit * size for count, limit, size in zip(counts, limits, sizes, strict=True)]
     # Programs with connections compile more slowly, which does not pay off in small networks.
-    least = CONNECTIONS_SIZE if form == "auto" else 0
-    if not any(fit and size >= least for fit, size in zip(fits, sizes, strict=True)):
+    min_size = AUTO_MIN_SIZE if form == "auto" else 0
+    if not any(fit and size >= min_size for fit, size in zip(fits, sizes, strict=True)):
         return ["dense"] * len(sizes)
     return ["topology" if fit else "dense" for fit in fits]
 
 
 def largest_matrix(form: str) -> int:
     """Largest layer, in pairs of neurons, that results store as a masked matrix."""
-    return 0 if form == "topology" else MATRIX_SIZE
+    return 0 if form == "topology" else MAX_MATRIX_SIZE
 
 
 def _needs_all_pairs(recipe: Recipe, prune: bool) -> str:

@@ -39,10 +39,17 @@ class MaskedLayer(SparseLayer):
     def input_strength(self) -> Array:
         return jnp.sum(jnp.abs(self.kernel), axis=1)
 
-    def rewire(self, recipe: Recipe, seen: RuleInputs, key: Array) -> LayerChange[MaskedLayer]:
-        fields = {field: scores.matrix() for field, scores in seen.scores.items()}
+    def rewire(
+        self, recipe: Recipe, rule_inputs: RuleInputs, key: Array
+    ) -> LayerChange[MaskedLayer]:
+        fields = {field: scores.matrix() for field, scores in rule_inputs.scores.items()}
         layer = Layer(
-            self.kernel, self.mask, seen.number, search=seen.search, state=seen.state, **fields
+            self.kernel,
+            self.mask,
+            rule_inputs.number,
+            search=rule_inputs.search,
+            state=rule_inputs.state,
+            **fields,
         )
         weight, mask, kept = recipe.change_layer(layer, key)
         return LayerChange(MaskedLayer(weight, self.bias, mask), kept=kept)
@@ -50,5 +57,5 @@ class MaskedLayer(SparseLayer):
     def to_matrix(self) -> MaskedLayer:
         return self
 
-    def expand(self, most: int) -> LayerChange[MaskedLayer]:
+    def expand(self, max_pairs: int) -> LayerChange[MaskedLayer]:
         return LayerChange(self)

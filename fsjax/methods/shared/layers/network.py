@@ -29,7 +29,7 @@ from fsjax.methods.shared.layers.forms import Planned
 from fsjax.methods.shared.layers.masked import MaskedLayer
 from fsjax.methods.shared.layers.rewiring import draw_connections
 from fsjax.nets.mlp import fan_in_uniform
-from fsjax.sparsity.connections import CSR_BATCH, Connections, indexed
+from fsjax.sparsity.connections import MIN_CSR_BATCH, Connections, indexed
 from fsjax.sparsity.masks import random_mask
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.topology import Changed
@@ -69,7 +69,7 @@ def params_of(layers: NamedLayers) -> PyTree:
     return {name: {"kernel": layer.kernel, "bias": layer.bias} for name, layer in layers.items()}
 
 
-def replaced(
+def with_changes(
     state: TrainState, changes: Mapping[str, LayerChange], optimizer: optax.GradientTransformation
 ) -> TrainState:
     """The state with changed layers; the optimiser's arrays move along."""
@@ -93,7 +93,7 @@ def rewire_layers(
     state: TrainState,
     recipe: Recipe,
     scores: Mapping[str, Sequence[LayerScores]],
-    seen: RuleInputs,
+    rule_inputs: RuleInputs,
     key: Array,
     optimizer: optax.GradientTransformation,
 ) -> TrainState:
@@ -103,25 +103,27 @@ def rewire_layers(
       state: train state; its layers have masks or connections.
       recipe: the rules.
       scores: scores of every layer, by the field that a rule needs.
-      seen: what else the rules see; number and scores are filled in for each layer.
+      rule_inputs: what else the rules see; number and scores are filled in for each layer.
       key: PRNG key; the number of each layer is folded in.
       optimizer: the optimiser of the state.
     """
     changes = {}
     for number, (name, layer) in enumerate(layers_in(state).items()):
         layer_scores = {field: by_layer[number] for field, by_layer in scores.items()}
-        changes[name] = layer.rewire(recipe, seen._replace(number=number, scores=layer_scores), key)
-    return replaced(state, changes, optimizer)
+        changes[name] = layer.rewire(
+            recipe, rule_inputs._replace(number=number, scores=layer_scores), key
+        )
+    return with_changes(state, changes, optimizer)
 
 
 def expand_layers(
-    state: TrainState, optimizer: optax.GradientTransformation, most: int
+    state: TrainState, optimizer: optax.GradientTransformation, max_pairs: int
 ) -> TrainState:
-    """The state in the form that results store: masked matrices up to ``most`` pairs of neurons."""
+    """The state in the form that results store: matrices up to ``max_pairs`` pairs of neurons."""
     if not state.masks:
         return state
-    changes = {name: layer.expand(most) for name, layer in layers_in(state).items()}
-    return replaced(state, changes, optimizer)
+    changes = {name: layer.expand(max_pairs) for name, layer in layers_in(state).items()}
+    return with_changes(state, changes, optimizer)
 
 
 def activations(
@@ -185,10 +187,10 @@ def gradient_scores(
 
 
 def draw_masks(key: Array, spec: Spec, plan: Mapping[str, Planned]) -> PyTree:
-    """Random masks, or connections in layers of that form; in small layers both are the same."""
+    """Random masks, or connections in layers of that form."""
     # In the order of the leaves of a tree, which is the order in which masks are drawn.
     keys = dict(zip(sorted(plan), jax.random.split(key, len(plan)), strict=True))
-    with_index = spec.batch_size >= CSR_BATCH and jax.default_backend() == "cpu"
+    with_index = spec.batch_size >= MIN_CSR_BATCH and jax.default_backend() == "cpu"
     masks = {}
     for name, (shape, count, form) in plan.items():
         kernel: Array | Connections

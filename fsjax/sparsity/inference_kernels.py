@@ -22,11 +22,12 @@ from fsjax.sparsity.linear_maps import LinearMap
 from fsjax.sparsity.structures import MAX_PADDED, cut_into_tiles, tile_of
 
 #: Largest number of terms of one row that are unrolled, over all strips; more compile slowly.
-_UNROLLED = 256
+_MAX_UNROLLED = 256
 
-#: Most strips, and fewest outputs of a strip. XLA still fuses 8 strips into one loop per strip.
+#: Largest number of strips, and smallest number of outputs of a strip. XLA still fuses 8 strips
+#: into one loop per strip.
 _MAX_STRIPS = 8
-_NARROWEST = 64
+_MIN_WIDTH = 64
 
 
 class KernelForm(Protocol):
@@ -106,7 +107,7 @@ class ByInputs(struct.PyTreeNode):
         weights, sums, start = self.weights.astype(row.dtype), [], 0
         for fan_in, width in self.strips:
             # XLA fuses unrolled terms into one loop over the outputs.
-            number = fan_in if fan_in <= _UNROLLED else 1
+            number = fan_in if fan_in <= _MAX_UNROLLED else 1
             ends = start + fan_in * width * np.arange(number + 1) // number
             terms = (
                 row.at[self.inputs[i:j]].get(mode="promise_in_bounds") * weights[i:j]
@@ -248,10 +249,10 @@ def _int32(positions: np.ndarray) -> Array:
 
 def _by_inputs(matrix: np.ndarray, mask: np.ndarray) -> ByInputs:
     fan_in = mask.sum(0)
-    most = min(_MAX_STRIPS, _UNROLLED // fan_in.max(), mask.shape[1] // _NARROWEST)
+    num_strips = min(_MAX_STRIPS, _MAX_UNROLLED // fan_in.max(), mask.shape[1] // _MIN_WIDTH)
     outputs = np.argsort(-fan_in, kind="stable")
     inputs, weights, strips = [], [], []
-    for strip in np.array_split(outputs, max(1, most)):
+    for strip in np.array_split(outputs, max(1, num_strips)):
         k = max(1, fan_in[strip].max())
         # A stable sort puts the connections of each output first, in order.
         order = np.argsort(~mask[:, strip], axis=0, kind="stable")[:k]

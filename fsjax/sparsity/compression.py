@@ -15,14 +15,14 @@ import numpy as np
 from jax import Array
 
 from fsjax.errors import ConfigError
-from fsjax.sparsity.inference.kernels import convolution_forms, kernel_forms
+from fsjax.sparsity.inference_kernels import convolution_forms, kernel_forms
 from fsjax.sparsity.linear_maps import Handler, LinearMap, evaluator, linear_maps
 from fsjax.sparsity.masks import apply_masks
 from fsjax.sparsity.trees import leaves_by_name, with_leaves
 from fsjax.typing import PyTree
 
 #: A form replaces the dense kernel if it takes at most this share of the dense time.
-_WORTH = 0.95
+_MAX_TIME_RATIO = 0.95
 
 #: Seconds of one measurement.
 _SECONDS = 0.01
@@ -32,7 +32,7 @@ _ROUNDS = 10
 
 #: Largest array in bytes that is part of the compiled program; larger ones are its arguments, each
 #: of which takes a call 0.4 microseconds.
-_BUILT_IN = 2**20
+_MAX_CONSTANT_BYTES = 2**20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +188,7 @@ def _fastest(
     rounds = _milliseconds_each(calls, jnp.ones(shape, weight.dtype))
     times = {name: min(values) for name, values in rounds.items()}
     name = min(times, key=times.__getitem__)
-    if times[name] > _WORTH * times["dense"]:
+    if times[name] > _MAX_TIME_RATIO * times["dense"]:
         name = "dense"
     return forms[name], LayerForm(linear.path, name, float(mask.mean()), times)
 
@@ -196,7 +196,7 @@ def _fastest(
 def _worth(dense: Sequence[float], compressed: Sequence[float]) -> bool:
     """Whether the compressed network is faster, both at best and in most rounds."""
     in_rounds = statistics.median(b / a for a, b in zip(dense, compressed, strict=True))
-    return max(in_rounds, min(compressed) / min(dense)) <= _WORTH
+    return max(in_rounds, min(compressed) / min(dense)) <= _MAX_TIME_RATIO
 
 
 def _milliseconds_each(calls: Mapping[str, Callable], *arguments: Any) -> dict[str, list[float]]:
@@ -211,12 +211,12 @@ def _milliseconds_each(calls: Mapping[str, Callable], *arguments: Any) -> dict[s
 def _milliseconds(function: Callable, *arguments: Any) -> float:
     """The shortest time of one call, without compilation."""
     jax.block_until_ready(function(*arguments))
-    least, end = np.inf, time.perf_counter() + _SECONDS
-    while least == np.inf or time.perf_counter() < end:
+    shortest, end = np.inf, time.perf_counter() + _SECONDS
+    while shortest == np.inf or time.perf_counter() < end:
         start = time.perf_counter()
         jax.block_until_ready(function(*arguments))
-        least = min(least, time.perf_counter() - start)
-    return 1000 * least
+        shortest = min(shortest, time.perf_counter() - start)
+    return 1000 * shortest
 
 
 def _program(
@@ -228,8 +228,8 @@ def _program(
     leaves, structure = jax.tree.flatten(
         (with_leaves(params, dict.fromkeys(kernels)), dict(kernels))
     )
-    large = [leaf for leaf in leaves if leaf.nbytes > _BUILT_IN]
-    built_in = [None if leaf.nbytes > _BUILT_IN else leaf for leaf in leaves]
+    large = [leaf for leaf in leaves if leaf.nbytes > _MAX_CONSTANT_BYTES]
+    built_in = [None if leaf.nbytes > _MAX_CONSTANT_BYTES else leaf for leaf in leaves]
 
     def program(large: list[Array], *inputs: PyTree) -> PyTree:
         # Without the barrier, XLA would cut the constants at compile time into hundreds of pieces,
