@@ -402,6 +402,19 @@ def test_targets_that_the_example_does_not_fit() -> None:
     fsjax.testing.check_task(task, np.random.default_rng(0).exponential(size=30))
 
 
+@pytest.mark.parametrize("shape", [(40,), (40, 1), (40, 2)])
+def test_predictions_in_the_units_of_a_task_have_the_shape_of_the_targets(shape: tuple) -> None:
+    @fsjax.tasks.register
+    def in_units() -> Task:
+        return like("regression", loss=absolute, scale=None)
+
+    rng = np.random.default_rng(0)
+    estimator = DeepLasso(2, task=in_units(), hidden=(4,), num_epochs=2)
+    assert estimator.fit(rng.normal(size=(40, 5)), rng.normal(size=shape)).predict(
+        rng.normal(size=(7, 5))
+    ).shape == (7, *shape[1:])
+
+
 def test_no_field_is_in_two_records() -> None:
     records = (Target, Objective, Outputs, Words)
     assert len(RECORDS) == sum(len(dataclasses.fields(record)) for record in records)
