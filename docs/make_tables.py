@@ -3,11 +3,13 @@
     python docs/make_tables.py
 
 The tables of methods and tasks come from the registrations, the numbers of measurements from their
-files (``tools/documented_values.py``). A test fails if a page differs from what this would write.
+files (``tools/documented_values.py``), and so do the tables of the papers' verdicts
+(``docs/make_verdicts.py``). A test fails if a page differs from what this would write.
 """
 
 from __future__ import annotations
 
+import runpy
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -82,7 +84,7 @@ def tables() -> dict[Path, str]:
         ROOT / "docs" / "choosing.md": ("methods", choosing_table()),
         ROOT / "docs" / "targets.md": ("tasks", tasks_table()),
     }
-    texts = {}
+    texts = runpy.run_path(str(ROOT / "docs" / "make_verdicts.py"))["tables"]()
     for page in documented_values.files():
         text = page.read_text()
         if page in generated:
