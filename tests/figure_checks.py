@@ -2,7 +2,6 @@
 
 from itertools import combinations
 
-import numpy as np
 from matplotlib.figure import Figure
 
 
@@ -32,9 +31,3 @@ def assert_readable(figure: Figure) -> None:
 def legend_texts(axes_or_figure):
     legend = getattr(axes_or_figure, "legends", None) or [axes_or_figure.get_legend()]
     return [text.get_text() for text in legend[0].get_texts()]
-
-
-def bars_of(axes):
-    """Half lengths of the bars of each line."""
-    collections = [container[2][0] for container in axes.containers if container.has_yerr]
-    return [[np.ptp(path[:, 1]) / 2 for path in bars.get_segments()] for bars in collections]

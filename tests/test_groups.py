@@ -8,6 +8,7 @@ import chex
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bad_calls import bad_calls, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from marks import slow_ids
@@ -149,14 +150,10 @@ def test_proximal_step_is_not_changed_by_padding() -> None:
         assert not np.any(other[:, one.shape[1] :])
 
 
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        ((0, 1), "a whole number for each"),
-        ((0,) * 8 + (2,), "without gaps"),
-        ((0.5,) * 9, "a whole number for each"),
-    ],
+@bad_calls(
+    ((0, 1), "a whole number for each"),
+    ((0,) * 8 + (2,), "without gaps"),
+    ((0.5,) * 9, "a whole number for each"),
 )
-def test_groups_that_do_not_fit(groups: tuple, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        fsjax.plan(METHODS["stg"](1), table(), groups=groups, num_epochs=1)
+def test_groups_that_do_not_fit(bad: tuple) -> None:
+    refuses(lambda: fsjax.plan(METHODS["stg"](1), table(), groups=bad[0], num_epochs=1), bad[1])

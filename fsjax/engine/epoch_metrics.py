@@ -15,7 +15,6 @@ from fsjax.tables.sparse_rows import SparseRows, dense, is_sparse, map_rows
 #: Rows that are evaluated at once.
 EVALUATION_ROWS = 1024
 
-
 #: Epochs after which the connections of the input neurons are counted; 0 is before training.
 CONNECTION_EPOCHS = (0, 1, 5, 10)
 

@@ -87,9 +87,7 @@ def versions(seed_axis: str) -> dict[str, Any]:
 def identity_of(run: Run, rows: np.ndarray, hyper: Mapping[str, Sequence[float]] = {}) -> Identity:
     """The identity of the training of some seeds; only checkpoints with the same one resume it.
 
-    Args:
-      rows: the places of the seeds in ``run.seeds``.
-      hyper: values of traced arguments, one per row, instead of the method's own.
+    ``rows`` are their places in ``run.seeds``, and ``hyper`` values that replace the method's own.
     """
     spec = run.spec._asdict()
     del spec["registered_task"]

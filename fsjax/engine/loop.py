@@ -100,15 +100,9 @@ def train_step(
 def numbered_step(
     method: Method, key: Array, batch_of: Callable[..., Batch[Array]]
 ) -> Callable[[TrainState, tuple[Array, ...]], tuple[TrainState, dict[str, Array]]]:
-    """:func:`train_step` for ``jax.lax.scan`` over several steps.
+    """:func:`train_step` for ``jax.lax.scan``: ``(state, (number, *entries)) -> (state, values)``.
 
-    Args:
-      key: that of all steps of the epoch.
-      batch_of: maps the entries of a step after its number to its batch.
-
-    Returns:
-      ``(state, (number, *entries)) -> (state, recorded values)``, where steps of an epoch are
-      numbered from 0.
+    Steps of an epoch are numbered from 0 and share its key; ``batch_of(*entries)`` is the batch.
     """
 
     def step(state: TrainState, inputs: tuple[Array, ...]) -> tuple[TrainState, dict[str, Array]]:

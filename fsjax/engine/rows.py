@@ -18,11 +18,8 @@ from fsjax.tables.streamed_rows import StreamedRows
 #: Arrays on the device, or NumPy arrays on the host.
 AnyArray = Array | np.ndarray
 
-
 #: The types of the inputs of rows, and of their other arrays.
 X = TypeVar("X", covariant=True)
-
-
 Y = TypeVar("Y", covariant=True)
 
 
@@ -41,14 +38,10 @@ class Rows(NamedTuple, Generic[X, Y]):
 
 
 HostRows = Rows[HostTable, np.ndarray]
-
-
 DeviceRows = Rows[DeviceTable, Array]
-
 
 #: Rows in memory, the input of compiled epochs.
 MemoryRows = Rows[Array | SparseRows, Array]
-
 
 R = TypeVar("R", bound=Rows, covariant=True)
 

@@ -73,7 +73,13 @@ def train(
             done, history, states = restored[0], restored[2], layout.padded(restored[1])
     compile_seconds = time.perf_counter() - started
     started, resumed_at = time.perf_counter(), done
-    with _progress_bar(run, done) as bar:
+    with tqdm(
+        total=run.spec.num_epochs,
+        initial=done,
+        desc=run.method.name,
+        unit="epoch",
+        disable=not (run.progress and is_lead()),
+    ) as bar:
         for chunk in chunks(run, epochs, states, done, saves=checkpoints is not None):
             states, done = chunk.states, chunk.done
             losses = chunk.metrics["train/loss"]
@@ -177,15 +183,10 @@ def chunks(
 
 
 class _Epochs(NamedTuple):
-    """The program of a training and what all its calls share.
+    """The program of a training, :func:`fsjax.engine.seeds.train_seeds`, and what its calls share.
 
-    Attributes:
-      program: ``(states, arrays, epochs) -> (states, recorded values, epochs done)``, as
-        :func:`fsjax.engine.seeds.train_seeds`.
-      names: names of the recorded values.
-      layout: where the runs are trained.
-      arrays: the rows on the devices.
-      is_trained: int32, 1 for each place whose run is trained, else 0.
+    ``names`` are those of the recorded values. ``is_trained`` is int32, 1 for each place of the
+    layout whose run is trained, else 0.
     """
 
     program: Callable[..., tuple[TrainState, Mapping[str, Any], Any]]
@@ -242,16 +243,6 @@ def _continued(states: TrainState, start: TrainState, rows: np.ndarray) -> Train
         )
     parts = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[rows]), kept)
     return states.replace(**parts | {"masks": indexed_like(parts["masks"], states.masks)})
-
-
-def _progress_bar(run: Run, done: int) -> tqdm:
-    return tqdm(
-        total=run.spec.num_epochs,
-        initial=done,
-        desc=run.method.name,
-        unit="epoch",
-        disable=not (run.progress and is_lead()),
-    )
 
 
 def _progress(run: Run, seeds: tuple[int, ...], chunk: Chunk) -> list[Progress]:

@@ -22,14 +22,9 @@ def check_finite_losses(
     was_trained: np.ndarray,
     states: TrainState,
 ) -> None:
-    """Raises NonFiniteLossError for the first training loss that is not finite.
+    """Raises NonFiniteLossError for the first training loss ``(R, E)`` that is not finite.
 
-    Args:
-      seeds: the seed of each of the R rows.
-      first: the number of epochs before these.
-      losses: ``(R, E)``.
-      was_trained: ``(R, E)`` bool, the epochs that count.
-      states: the states after them, on the devices.
+    ``seeds`` are those of the R rows, ``first`` is the number of epochs before the E epochs.
     """
     bad = was_trained & ~np.isfinite(losses)
     if not bad.any():
@@ -56,12 +51,7 @@ def check_finite_losses(
 
 
 def check_validation(seeds: Sequence[int], history: Mapping[str, np.ndarray]) -> None:
-    """Raises NonFiniteLossError for a seed without any finite validation loss.
-
-    Args:
-      seeds: the seed of each of the R rows.
-      history: ``(R, E)`` values by ``split/metric`` name, NaN for epochs that were not trained.
-    """
+    """Raises NonFiniteLossError for a seed without any finite validation loss."""
     if "valid/loss" not in history:
         return
     # Epochs that a seed did not train are NaN too, so "trained" is read from the training loss.

@@ -300,7 +300,7 @@ class Selector(SelectorMixin, Reader):
         if entry.target.classes:
             return self.classes_[predicted]
         one_output = entry.outputs.one_output
-        if entry.target.scale is not None:
+        if self._has_units:
             mean, deviation = self._target
             predicted, one_output = predicted * deviation + mean, np.ndim(mean) == 0
         return predicted[:, 0] if one_output else predicted

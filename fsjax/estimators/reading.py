@@ -74,6 +74,11 @@ class Reader(BaseEstimator):
         except ConfigError:
             return TABLE["classification"]
 
+    @property
+    def _has_units(self) -> bool:
+        """Whether predictions are turned back into the units and the shape of the targets."""
+        return self._entry.target.scale is not None or self._entry.like == "regression"
+
     def _rows(
         self, X: ArrayLike, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> tuple[InputRows, np.ndarray | None, np.ndarray | None]:
@@ -87,9 +92,10 @@ class Reader(BaseEstimator):
             rows, weight = rows[kept], weight[kept]
             if targets is not None:
                 targets = self._counted(targets[kept])
-        if entry.target.scale is not None and targets is not None:
-            if inputs.scaling_of(self.standardize) != "none":
-                self._target = entry.target.scale(targets)
+        if self._has_units and targets is not None:
+            scale = entry.target.scale
+            if scale is not None and inputs.scaling_of(self.standardize) != "none":
+                self._target = scale(targets)
             else:
                 self._target = 0.0 * targets[0], 0.0 * targets[0] + 1.0
             targets = self._scaled(targets)
@@ -242,7 +248,7 @@ class Reader(BaseEstimator):
             else:
                 y_valid, _ = entry.target.check(y_valid, None, "validation_data")
                 y_valid = y_valid.astype(np.float64).reshape(-1, *y.shape[1:])
-                if entry.target.scale is not None:
+                if self._has_units:
                     y_valid = self._scaled(y_valid)
             y = np.concatenate([y, y_valid.astype(y.dtype)])
         if weight is not None:

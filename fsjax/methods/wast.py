@@ -192,7 +192,7 @@ def strengths(params: PyTree) -> dict[str, Array]:
 
 
 def rewire(recipe: Recipe, state: TrainState, key: Array) -> TrainState:
-    """Drops the connections with the smallest ``|w_ij| I_i`` (eq. 4), and grows as many."""
+    """Drops and grows connections by the rules of the recipe, which see the importances ``I_i``."""
     importance = {
         "layer_0": {"kernel": state.extra["input_importance"][:, None]},
         "layer_1": {"kernel": state.extra["output_importance"][None]},

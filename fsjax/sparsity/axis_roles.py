@@ -100,7 +100,7 @@ def axes(function: Callable, params: PyTree, *inputs: PyTree) -> dict[str, Param
       >>> kernels = {"query": jnp.ones((32, 4, 8)), "scale": jnp.ones((3, 32))}
       >>> def apply(params, x):
       ...     return jnp.einsum("bi,ihd->bhd", x * params["scale"][0], params["query"])
-      >>> found = sparsity.axes(apply, kernels, jnp.ones((5, 32)))
+      >>> found = sparsity.axes(apply, kernels, jnp.ones((5, 32)))  # a sparsity.ParameterAxes each
       >>> print(found["query"].roles, found["scale"].use)
       ('in', 'out', 'out') elementwise
     """

@@ -66,6 +66,10 @@ def sparse(
     ignored and may be missing) and ``search``; see :class:`fsjax.sparsity.Layer`. Other arguments
     go to ``inner``.
 
+    The key gives the connections: ``vmap`` of ``init`` over parameters has the same masks for all
+    seeds. For others, map over the keys too, with
+    ``lambda key, params: sparse(inner, recipe, key).init(params)``.
+
     Under ``vmap`` over seeds, keep ``step`` unbatched, with ``SparseState(None, 0, 0, 0)`` as the
     axes of the state going in and out, and a fifth 0 where a rule needs ``momentum``; else JAX
     computes a change at every step and discards most.

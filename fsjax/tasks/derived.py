@@ -55,6 +55,11 @@ def like(
             f"loss={loss!r} for a task like {task!r}; give a function of (outputs (B, C), y, "
             "weight (B,)) that returns a scalar"
         )
+    for name, value in changes.items():
+        if name in ("score", "estimate", "scale", "check") and not (
+            callable(value) or (name == "scale" and value is None)
+        ):
+            raise ConfigError(f"{name}={value!r} for a task like {task!r}; give a function")
     metrics = _no_metrics if metrics is None else metrics
     derived: dict[str, Any] = {
         "main_metric": "loss",

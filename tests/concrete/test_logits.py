@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from bad_calls import bad_calls, refuses
 
 from fsjax.concrete import parametrisation
 from fsjax.concrete.logits import LOGITS_INIT, default_embedding_dim
@@ -32,15 +33,14 @@ def test_direct_starts(key: jax.Array, init: str) -> None:
         assert abs(params["logits"].std() / np.sqrt(2 / 230) - 1) < 0.05
 
 
-def test_bad_arguments() -> None:
-    with pytest.raises(ValueError, match="direct, full, diagonal, scalar"):
-        parametrisation("fulll")
-    with pytest.raises(ValueError, match="near_zero"):
-        parametrisation("direct", logits_init="ones")
-    with pytest.raises(ValueError, match="does not apply"):
-        parametrisation("diagonal", embedding_dim=3)
-    with pytest.raises(ValueError, match="at least 1"):
-        parametrisation("full", embedding_dim=0)
+@bad_calls(
+    ("fulll", {}, "direct, full, diagonal, scalar"),
+    ("direct", {"logits_init": "ones"}, "near_zero"),
+    ("diagonal", {"embedding_dim": 3}, "does not apply"),
+    ("full", {"embedding_dim": 0}, "at least 1"),
+)
+def test_bad_arguments(bad: tuple) -> None:
+    refuses(lambda: parametrisation(bad[0], **bad[1]), bad[2], error=ValueError)
 
 
 def loss_gradient(logits: np.ndarray, target: np.ndarray) -> np.ndarray:

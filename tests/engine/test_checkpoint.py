@@ -154,21 +154,6 @@ def test_the_newest_of_two_counts(tmp_path) -> None:
         Checkpoints(folder, RUN).restore(STATE | {"b": STATE["a"]}, ["loss"])
 
 
-def test_a_flipped_bit_is_noticed_or_changes_nothing(tmp_path) -> None:
-    checkpoints = saved(tmp_path, 2, 4)
-    path, noticed = tmp_path / "epoch_000004.npz", 0
-    whole = path.read_bytes()
-    for place in range(0, len(whole), 3):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
-        (epoch, found, history), told = restored(checkpoints)
-        assert epoch == (2 if told else 4)
-        np.testing.assert_array_equal(found["a"], epoch * STATE["a"])
-        assert history["loss"].shape == (1, epoch)
-        noticed += "epoch_000004.npz is damaged" in str(told)
-    # The other bytes are dates and similar metadata of a zip file.
-    assert noticed > 0.2 * len(whole)
-
-
 @pytest.mark.parametrize("what", ["emptied", "renamed", "cut", "of two"])
 def test_damage_leads_to_an_older_one_or_to_the_beginning(what, tmp_path) -> None:
     checkpoints = saved(tmp_path, 2, 4)

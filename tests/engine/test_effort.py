@@ -18,10 +18,6 @@ from fsjax.engine import programs as effort
 from fsjax.engine import train
 
 
-def level(work: float) -> int | None:
-    return (effort.options_for(work) or {}).get("xla_backend_optimization_level")
-
-
 def test_long_runs_fill_the_registers() -> None:
     compiled = jax.jit(jnp.sin).lower(1.0).compile(dict(effort.options_for(math.inf)))
     assert compiled(1.0) == jnp.sin(1.0)
@@ -68,15 +64,3 @@ def test_seeds_beside_each_other_and_a_continued_run_count_alike(
     again = fsjax.fit(STATIC, data, seeds=(0, 1), checkpoint_dir=tmp_path, **options)
     assert len(works) == 4 and len(set(works)) == 1
     chex.assert_trees_all_equal(again.states, whole.states)
-
-
-def test_wast_on_madelon_is_compiled_for_speed() -> None:
-    """Ten epochs, a small run of the papers."""
-    rng = np.random.default_rng(0)
-    data = (rng.normal(size=(2000, 500)).astype(np.float32), None)
-    rows = np.arange(2000)
-    split = fsjax.data.Split(rows, rows[:0], rows[:0])
-    options = dict(split=split, scaling="none", batch_size=128, num_epochs=10)
-    plan = fsjax.plan(fsjax.methods.wast(), data, num_features=20, **options)
-    params = {"in": np.zeros((1, 500, 200)), "out": np.zeros((1, 200, 500))}
-    assert level(effort.training_work(params, (), plan.spec, False)) is None

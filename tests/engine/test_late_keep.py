@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from engine_helpers import linear_method
 
 import fsjax
-from fsjax.estimators import ESTIMATORS
-from fsjax.methods import METHODS
 
 WARMUP = 4
-
-
-@pytest.fixture(scope="module", autouse=True)
-def registered_here() -> Iterator[None]:
-    """The method is registered while these tests run, and no other test sees it."""
-    importlib.import_module("dual_network")
-    yield
-    del METHODS["dual_network"]
-    ESTIMATORS.pop("dual_network", None)
-    del sys.modules["dual_network"]
 
 
 def table() -> tuple[np.ndarray, np.ndarray]:
@@ -35,10 +22,10 @@ def table() -> tuple[np.ndarray, np.ndarray]:
 
 
 def fitted(keep: Callable[..., Any] | None = None, **options: Any) -> fsjax.FitResult:
-    method = METHODS["dual_network"](warmup=WARMUP)
-    method = method if keep is None else method._replace(keep=keep)
+    """A fit of a method that keeps no epoch before the end of a warm-up."""
+    late = keep or (lambda state: jnp.where(state.epoch <= WARMUP, jnp.inf, state.value))
     options = {"num_epochs": 20, "seeds": (0, 1), "split": "random", "batch_size": 16} | options
-    return fsjax.fit(method, table(), **options)
+    return fsjax.fit(linear_method(keep=late), table(), **options)
 
 
 @pytest.mark.slow

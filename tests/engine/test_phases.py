@@ -17,7 +17,6 @@ from fsjax.auto.contest.network_rankings import rank_folds
 from fsjax.auto.contest.rankers.parts import Part
 from fsjax.engine.sweep import plan_sweep
 from fsjax.errors import UnreachedPhaseWarning
-from fsjax.estimators import ESTIMATORS, LassoNet
 from fsjax.methods import (
     METHODS,
     binmask,
@@ -77,52 +76,40 @@ def test_the_usual_number_of_epochs_reaches_all(name: str) -> None:
         planned(name, **options)
 
 
-def test_a_path_that_cannot_begin_is_warned_of_before_training() -> None:
-    with pytest.warns(UnreachedPhaseWarning, match=r"num_epochs=5 ends before the path begins"):
-        LassoNet(3, num_epochs=5).fit(X, Y)
-    with pytest.warns(UnreachedPhaseWarning, match="give num_epochs=31 or more"):
-        fsjax.plan(lassonet(3, dense_epochs=30, dense_patience=20), (X, Y), num_epochs=10)
+@pytest.mark.parametrize(
+    ("method", "num_epochs", "message"),
+    [
+        (lassonet(3), 5, "num_epochs=5 ends before the path begins"),
+        (lassonet(3, dense_epochs=30, dense_patience=20), 10, "give num_epochs=31 or more"),
+        (lassonet(3, dense_epochs=30, dense_patience=5), 10, "may end before the path begins"),
+        (entryprune(3, every=100), 2, "first exchange of columns"),
+        (sparse.set(), 1, "num_epochs=1 ends before connections"),
+        (wast(update="epoch"), 1, "num_epochs=1 ends before connections"),
+        (neurofs(3), 3, "give num_epochs=4 or more"),
+        # 20 steps of 0.001 from 0.02 to 0, two in each epoch, after a tenth of the epochs.
+        (binmask(3), 10, r"masks can close.*give num_epochs=11 or more"),
+    ],
+)
+def test_runs_that_end_too_early_are_warned_of(method, num_epochs: int, message: str) -> None:
+    size = {"batch_size": 120} if method.name == "entryprune" else {}
+    with pytest.warns(UnreachedPhaseWarning, match=message):
+        fsjax.plan(method, (X, Y), num_epochs=num_epochs, **size)
 
 
-def test_a_path_that_may_not_begin_is_warned_of() -> None:
-    method = lassonet(3, dense_epochs=30, dense_patience=5)
-    with pytest.warns(UnreachedPhaseWarning, match="num_epochs=10 may end before the path begins"):
-        fsjax.plan(method, (X, Y), num_epochs=10)
-
-
-def test_columns_that_no_exchange_has_judged_are_warned_of() -> None:
-    with pytest.warns(UnreachedPhaseWarning, match="first exchange of columns"):
-        fsjax.plan(entryprune(3, every=100), (X, Y), num_epochs=2, batch_size=120)
-
-
-def test_topologies_that_do_not_change_in_time_are_warned_of() -> None:
-    with pytest.warns(UnreachedPhaseWarning, match="num_epochs=1 ends before connections"):
-        fsjax.plan(sparse.set(), (X, Y), num_epochs=1)
-    with pytest.warns(UnreachedPhaseWarning, match="give num_epochs=4 or more"):
-        fsjax.plan(neurofs(3), (X, Y), num_epochs=3)
-
-
-def test_a_topology_that_is_not_to_change_is_not_waited_for() -> None:
+@pytest.mark.parametrize(
+    ("method", "num_epochs"),
+    [
+        (sparse.set(drop_fraction=0.0), 1),
+        (wast(update="epoch", drop_fraction=0.0), 1),
+        (wast(update="step"), 1),
+        (binmask(3), 11),
+        (binmask(3, initial=0.0), 1),
+    ],
+)
+def test_what_is_not_to_change_is_not_waited_for(method, num_epochs: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnreachedPhaseWarning)
-        for method in (
-            sparse.set(drop_fraction=0.0),
-            wast(update="epoch", drop_fraction=0.0),
-            wast(update="step"),
-        ):
-            fsjax.plan(method, (X, Y), num_epochs=1)
-    with pytest.warns(UnreachedPhaseWarning, match="num_epochs=1 ends before connections"):
-        fsjax.plan(wast(update="epoch"), (X, Y), num_epochs=1)
-
-
-def test_masks_that_no_step_can_close_are_warned_of() -> None:
-    # 20 steps of 0.001 from 0.02 to 0, two in each epoch, after a tenth of the epochs.
-    with pytest.warns(UnreachedPhaseWarning, match=r"masks can close.*give num_epochs=11 or more"):
-        fsjax.plan(binmask(3), (X, Y), num_epochs=10)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UnreachedPhaseWarning)
-        fsjax.plan(binmask(3), (X, Y), num_epochs=11)
-        fsjax.plan(binmask(3, initial=0.0), (X, Y), num_epochs=1)
+        fsjax.plan(method, (X, Y), num_epochs=num_epochs)
 
 
 @pytest.mark.slow
@@ -147,9 +134,3 @@ def test_a_selection_does_not_warn_of_its_own_schedule(monkeypatch: pytest.Monke
         units = np.arange(X.shape[1])
         (ranking,) = rank_folds("set", [Part(X.astype(float), Y)], "classification", units, [3], 0)
     assert len(ranking.scores) == X.shape[1]
-
-
-@pytest.mark.slow
-def test_estimators_have_the_same_phases() -> None:
-    with pytest.warns(UnreachedPhaseWarning, match="num_epochs=1 ends before"):
-        ESTIMATORS["set"](3, num_epochs=1).fit(X, Y)

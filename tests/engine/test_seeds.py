@@ -6,7 +6,7 @@ import jax
 import pytest
 
 import fsjax
-from fsjax.engine.mesh import Layout, choose_seed_axis
+from fsjax.engine.mesh import Placement, choose_seed_axis
 from fsjax.errors import ConfigError
 
 
@@ -15,8 +15,8 @@ def test_choice_of_the_seed_axis() -> None:
     assert choose_seed_axis("auto", 3) == "shard"
     assert choose_seed_axis("auto", 1) == "map"
     assert choose_seed_axis("vmap", 1) == "vmap"
-    assert Layout("shard", 1, 3).rows.tolist() == [0, 1, 2, 2]
-    assert Layout("map", 1, 3).rows.tolist() == [0, 1, 2]
+    assert Placement("shard", 1, 3).rows.tolist() == [0, 1, 2, 2]
+    assert Placement("map", 1, 3).rows.tolist() == [0, 1, 2]
 
 
 def test_settings_of_jax_come_too_late() -> None:

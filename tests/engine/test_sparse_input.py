@@ -19,7 +19,7 @@ from marks import slow_ids
 
 import fsjax
 from fsjax import evaluation
-from fsjax.data import Dataset, fit_scaler, load, make_split
+from fsjax.data import Dataset, fit_scaler
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method
 from fsjax.methods import METHODS
@@ -359,13 +359,6 @@ def test_bad_values_are_told_before_training(bad: float) -> None:
         fsjax.plan(STG, (sp.csr_array(far), y), scaling="none")
 
 
-def test_a_loss_that_is_not_finite_is_told() -> None:
-    x, y = table()
-    method = fsjax.methods.neural_network(hidden=(), optimizer="sgd", learning_rate=1e30)
-    with pytest.raises(fsjax.NonFiniteLossError, match="learning rate"):
-        fsjax.fit(method, (sp.csr_array(x), y), num_features=2, num_epochs=9)
-
-
 def bytes_of(arrays: Any) -> int:
     return sum(leaf.nbytes for leaf in jax.tree.leaves(arrays))
 
@@ -386,23 +379,6 @@ def test_memory_is_that_of_the_nonzeros(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(sp.csr_array, "toarray", toarray)
     fsjax.fit(STG, (sp.csr_array(x), y), num_features=5, num_epochs=1)
-
-
-@pytest.mark.slow
-def test_dexter_from_its_sparse_form() -> None:
-    try:
-        dense = load("dexter", download=False)
-    except DataError:
-        pytest.skip("dexter is not here")
-    sparse = Dataset("dexter", sp.csr_array(dense.X), dense.y, official_split=dense.official_split)
-    split = make_split(dense, "official")
-    method = fsjax.methods.stg(hidden=(16,), search=False)
-    given = {"split": split, "scaling": "standard", "num_features": 50, "num_epochs": 2}
-    planned = fsjax.plan(method, sparse, batch_size=32, **given)
-    # 20,000 columns take 4 bytes for each part; as a dense table the rows would take 24 MB.
-    assert bytes_of(planned.prepared.arrays) < 8 * sparse.X.nnz + 4 * 20_000 * 3 + 20_000
-    (one,), two = planned.fit(), fsjax.fit(method, dense, batch_size=32, **given)
-    np.testing.assert_array_equal(one.selected, two.selected)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from bad_calls import bad_calls, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -23,7 +24,6 @@ from fsjax.engine.stability import (
     selection_mask,
     stability_metrics,
 )
-from fsjax.errors import ConfigError
 
 #: Selections of any sizes for which stability is defined.
 CHOSEN = hnp.arrays(
@@ -148,15 +148,6 @@ def test_consensus_by_frequency_then_rank_then_order() -> None:
     np.testing.assert_array_equal(consensus(selection_mask(selected, 6), scores, 6), order)
 
 
-def test_consensus_puts_nan_last_and_needs_no_common_scale() -> None:
-    selected = np.array([[0], [1]])
-    with_nan = [[np.nan, 1, 2], [900, 901, 0]]
-    np.testing.assert_array_equal(consensus(selected, with_nan, 2), [1, 0])
-    # The mean score of column 1 is the highest, but its mean rank is not.
-    far_apart = [[0.3, 0.1, 0.2], [800, 900, 0]]
-    np.testing.assert_array_equal(consensus(selected, far_apart, 3), [0, 1, 2])
-
-
 @given(st.integers(1, 5), st.integers(1, 8), st.data())
 def test_consensus_follows_the_columns(seeds: int, d: int, data: st.DataObject) -> None:
     chosen = data.draw(hnp.arrays(bool, (seeds, d), elements=st.booleans()))
@@ -216,29 +207,25 @@ def test_metrics_that_have_no_interval(selected: list[list[int]], stability: flo
 TWO = np.array([[0, 1], [2, 3]])
 
 
-@pytest.mark.parametrize(
-    ("function", "arguments", "message"),
-    [
-        (nogueira_stability, (np.ones((1, 3), bool),), "the number of selections is 1"),
-        (nogueira_stability, (np.ones((2, 3)),), "float64 and shape"),
-        (nogueira_stability, (np.ones((3, 0), bool),), r"shape \(3, 0\)"),
-        (nogueira_stability, (np.eye(3, dtype=bool), 1.0), "level=1.0"),
-        (selection_frequency, ([[0, 5]], 5), "columns from 0 to 5; the 5 columns"),
-        (selection_frequency, ([[-1, 2]], 5), "columns from -1 to 2"),
-        (selection_frequency, ([0, 1], 5), r"shape \(2,\)"),
-        (selection_frequency, ([[0.5]], 5), "float64"),
-        (selection_frequency, (np.ones((2, 4), bool), 5), r"shape \(2, 4\) for 5 columns"),
-        (selection_frequency, (np.ones((0, 5), bool), 5), "no selections"),
-        (complementary_pairs, (1, 1, 0), "num_rows=1"),
-        (complementary_pairs, (4, 0, 0), "num_pairs=0"),
-        (complementary_pairs, (4, 1, -1), "seed=-1"),
-        (complementary_pairs, (4, 1, 0, np.zeros(3)), r"y has shape \(3,\) for 4 rows"),
-        (consensus, (TWO, np.zeros((3, 4)), 2), "for 2 selections"),
-        (consensus, (TWO, np.zeros(4), 2), r"shape \(4,\)"),
-        (consensus, (TWO, np.zeros((2, 4)), 5), "num_features=5"),
-        (consensus, (TWO, np.zeros((2, 2)), 1), "columns from 0 to 3"),
-    ],
+@bad_calls(
+    (nogueira_stability, (np.ones((1, 3), bool),), "the number of selections is 1"),
+    (nogueira_stability, (np.ones((2, 3)),), "float64 and shape"),
+    (nogueira_stability, (np.ones((3, 0), bool),), "shape (3, 0)"),
+    (nogueira_stability, (np.eye(3, dtype=bool), 1.0), "level=1.0"),
+    (selection_frequency, ([[0, 5]], 5), "columns from 0 to 5; the 5 columns"),
+    (selection_frequency, ([[-1, 2]], 5), "columns from -1 to 2"),
+    (selection_frequency, ([0, 1], 5), "shape (2,)"),
+    (selection_frequency, ([[0.5]], 5), "float64"),
+    (selection_frequency, (np.ones((2, 4), bool), 5), "shape (2, 4) for 5 columns"),
+    (selection_frequency, (np.ones((0, 5), bool), 5), "no selections"),
+    (complementary_pairs, (1, 1, 0), "num_rows=1"),
+    (complementary_pairs, (4, 0, 0), "num_pairs=0"),
+    (complementary_pairs, (4, 1, -1), "seed=-1"),
+    (complementary_pairs, (4, 1, 0, np.zeros(3)), "y has shape (3,) for 4 rows"),
+    (consensus, (TWO, np.zeros((3, 4)), 2), "for 2 selections"),
+    (consensus, (TWO, np.zeros(4), 2), "shape (4,)"),
+    (consensus, (TWO, np.zeros((2, 4)), 5), "num_features=5"),
+    (consensus, (TWO, np.zeros((2, 2)), 1), "columns from 0 to 3"),
 )
-def test_what_does_not_fit(function, arguments, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        function(*arguments)
+def test_bad_calls(bad: tuple) -> None:
+    refuses(lambda: bad[0](*bad[1]), bad[2])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bad_calls import bad_calls, refuses
 
 import fsjax
 from fsjax.engine.stability import complementary_pairs, stability_metrics
 from fsjax.engine.subsamples import fit_subsamples
-from fsjax.errors import ConfigError, DataError
 
 FISHER = fsjax.methods.fisher_score(2, hidden=(4,))
 IP_CAE = fsjax.methods.ip_cae(2, hidden=(4,))
@@ -102,27 +102,20 @@ def test_validation_rows(
     assert given["num_features"] == options.get("num_features")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"seeds": (1, 2)}, "fit_subsamples sets seeds itself"),
-        ({"split": "paper"}, "sets split itself"),
-        ({"split_per_seed": True}, "sets split_per_seed itself"),
-        ({"num_pairs": 0}, "num_pairs=0"),
-        ({"seed": -1}, "seed=-1"),
-        ({"seed": 2**31, "num_pairs": 1}, "a seed is 4294967296"),
-        ({"valid_fraction": 1.0}, "valid_fraction=1.0"),
-        ({"valid_fraction": 0.99}, "no training rows"),
-        ({"task": "classify"}, "task='classify'"),
-        ({"num_features": 3}, "made for 2"),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+@bad_calls(
+    ({"seeds": (1, 2)}, "fit_subsamples sets seeds itself"),
+    ({"split": "paper"}, "sets split itself"),
+    ({"split_per_seed": True}, "sets split_per_seed itself"),
+    ({"num_pairs": 0}, "num_pairs=0"),
+    ({"seed": -1}, "seed=-1"),
+    ({"seed": 2**31, "num_pairs": 1}, "a seed is 4294967296"),
+    ({"valid_fraction": 1.0}, "valid_fraction=1.0"),
+    ({"valid_fraction": 0.99}, "no training rows"),
+    ({"task": "classify"}, "task='classify'"),
+    ({"num_features": 3}, "made for 2"),
+    ({"data": (table()[0], None)}, "needs a target"),
 )
-def test_what_cannot_be_fitted(options, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        fit_subsamples(FISHER, table(), **options)
-
-
-def test_classes_that_are_missing() -> None:
-    with pytest.raises(DataError, match="needs a target"):
-        fit_subsamples(FISHER, (table()[0], None), num_pairs=1)
+def test_bad_calls(bad: tuple) -> None:
+    options = dict(bad[0])
+    data = options.pop("data", table())
+    refuses(lambda: fit_subsamples(FISHER, data, **options), bad[1])

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import chex
 import numpy as np
 import pytest
+from bad_calls import bad_calls, refuses
 
 import fsjax
 from fsjax.engine import programs
@@ -143,25 +144,22 @@ def test_a_sweep_goes_on_where_it_stopped(table, tmp_path) -> None:
         np.testing.assert_array_equal(one.scores, other.scores)
 
 
-@pytest.mark.parametrize(
-    ("grid", "told"),
-    [
-        ({}, "empty"),
-        ({"learning_rates": [0.1]}, "did you mean 'learning_rate'"),
-        ({"learning_rate": []}, "each only once"),
-        ({"learning_rate": [0.1, 0.1]}, "each only once"),
-        ({"learning_rate": 0.1}, "a list"),
-        ({"learning_rate": [-1.0]}, "learning_rate"),
-        ({"seeds": [(0,), (1,)]}, "whole sweep"),
-        ({"num_features": [2, 3]}, "whole sweep"),
-    ],
+@bad_calls(
+    ({}, "empty"),
+    ({"learning_rates": [0.1]}, "did you mean 'learning_rate'"),
+    ({"learning_rate": []}, "each only once"),
+    ({"learning_rate": [0.1, 0.1]}, "each only once"),
+    ({"learning_rate": 0.1}, "a list"),
+    ({"learning_rate": [-1.0]}, "learning_rate"),
+    ({"seeds": [(0,), (1,)]}, "whole sweep"),
+    ({"num_features": [2, 3]}, "whole sweep"),
+    (
+        {"learning_rate": [0.2]},
+        "fsjax.register",
+        random_selection(3, hidden=(5,))._replace(keep="last"),
+    ),
 )
-def test_mistakes(table, grid, told) -> None:
-    with pytest.raises(ConfigError, match=told):
-        fsjax.sweep(wast(hidden=(6,)), table, grid, **OPTIONS)
-
-
-def test_a_method_that_nobody_registered_cannot_vary(table) -> None:
-    method = random_selection(3, hidden=(5,))._replace(keep="last")
-    with pytest.raises(ConfigError, match=r"fsjax\.register"):
-        fsjax.sweep(method, table, {"learning_rate": [0.1]}, seeds=(0,))
+def test_bad_calls(bad: tuple, table) -> None:
+    grid, message, *own = bad
+    method = own[0] if own else wast(hidden=(6,))
+    refuses(lambda: fsjax.sweep(method, table, grid, **OPTIONS), message)

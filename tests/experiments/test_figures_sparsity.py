@@ -3,13 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from figure_checks import bars_of
 
 from experiments.artifacts.figures.sparsity import (
     plot_accuracy_sparsity,
     sparsity_points,
 )
-from experiments.artifacts.statistics.trials import mean_interval
 from fsjax.errors import DataError
 
 
@@ -29,25 +27,6 @@ def sparsity_rows(networks=("ResNet32 on CIFAR10",), methods=("BinMask", "ProbMa
                     rows.append((network, method, trial, 1 - density, before, tuned))
     names = ["network", "method", "trial", "sparsity", "accuracy", "finetuned_accuracy"]
     return pd.DataFrame(rows, columns=names)
-
-
-def test_sparsity_lines():
-    rows = sparsity_rows()
-    (axes,) = plot_accuracy_sparsity(rows).axes
-    lines = [container[0] for container in axes.containers]
-    assert [line.get_linestyle() for line in lines] == ["-", "-", "--", "--"]
-    assert lines[0].get_color() == lines[2].get_color() != lines[1].get_color()
-    low, high = axes.get_xlim()
-    assert low > high and axes.get_xscale() == "log"
-    method_rows = rows[rows["method"] == "ProbMask"].sort_values("sparsity")
-    last = method_rows["sparsity"].to_numpy()[-4:]  # the sparsest of each of the four trials
-    np.testing.assert_allclose(lines[3].get_xdata().min(), 1 - last.mean(), rtol=0.06)
-    tuned = method_rows["finetuned_accuracy"].to_numpy()[-4:]
-    np.testing.assert_allclose(lines[3].get_ydata()[0], tuned.mean())
-    np.testing.assert_allclose(bars_of(axes)[3][0], mean_interval(tuned)[1])
-    bands = [patch for patch in axes.patches if patch.get_height() > 0]
-    dense = rows.loc[rows["method"] == "dense", "accuracy"]
-    np.testing.assert_allclose(2 * mean_interval(dense)[1], bands[0].get_height())
 
 
 def test_trials_belong_together_by_strength_or_by_rank():

@@ -3,10 +3,10 @@
 import inspect
 
 import pytest
+from bad_calls import bad_calls, refuses
 
 from experiments.artifacts import published, published_value
-from experiments.artifacts.published import MAIN_RESULTS, Besides, agrees, published_rows
-from fsjax.errors import ConfigError
+from experiments.artifacts.published import MAIN_RESULTS, published_rows
 from fsjax.methods import METHODS
 from fsjax.tables.datasets.catalog import ENTRIES
 
@@ -43,24 +43,6 @@ def svm(method, dataset, k, num_epochs=None, **settings):
     entries = published(method, dataset, "reconstruction", k, num_epochs, settings)
     entry = entries["svm_accuracy"]
     return entry["mean"], entry["source"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({"sensitivity_weight": 0.9}, "WAST, Table 2"),
-        ({"sensitivity_weight": None, "num_hidden": 200}, "WAST, Table 2"),
-        ({"drop": "per_sign"}, "WAST, Table 2"),
-        ({"drop": "magnitude"}, "WAST, Table 4"),
-        ({"update": "epoch"}, "WAST, Table 9"),
-        (
-            {"sensitivity_weight": 0.4, "accumulate": True, "drop": "importance", "update": "step"},
-            "WAST, Table 2",
-        ),
-    ],
-)
-def test_options_of_wast_choose_the_table(settings, expected):
-    assert svm("wast", "madelon", 20, 10, **settings)[1] == expected
 
 
 def test_further_numbers_of_features():
@@ -113,43 +95,21 @@ def test_one_experiment_has_one_number():
             assert numbers.setdefault(key, (row.mean, row.std)) == (row.mean, row.std), row
 
 
-@pytest.mark.parametrize(
-    ("wanted", "value", "same"),
-    [
-        (1.0, 1, True),
-        ((1, 2), [1, 2], True),
-        ("similar", "random", False),
-        (Besides((0.0, 1.0)), 0.4, True),
-        (Besides((0.0, 1.0)), None, True),
-        (Besides((0.0, 1.0)), Besides((0.0, 1.0)), True),
-        (Besides((0.0, 1.0)), 1, False),
-        (0.0, Besides((0.0, 1.0)), False),
-    ],
-)
-def test_agreement_of_options(wanted, value, same):
-    assert agrees(wanted, value) is same
-
-
 def test_a_number_of_the_text_is_found_by_its_options():
     assert published_value("binmask", "all", "binmask", "search_steps") == 1.7
     of_network = published_value("binmask", "cifar100", "probmask", "slowdown_x", network="VGG19")
     assert of_network == 1.9
 
 
-@pytest.mark.parametrize(
-    ("arguments", "setting", "number"),
-    [
-        (("binmask", "all", "lassonet", "search_steps"), {}, 0),
-        (("binmask", "mnist", "binmask", "search_steps"), {}, 0),
-        (("binmask", "cifar10", "probmask", "slowdown_x"), {}, 2),
-        (("binmask", "cifar10", "probmask", "slowdown_x"), {"network": "LeNet5"}, 0),
-        (("another", "all", "binmask", "search_steps"), {}, 0),
-        (("wast", "madelon", "stg", "svm_accuracy_pct"), {}, 0),  # of a table, not of the text
-    ],
+@bad_calls(
+    (("binmask", "all", "lassonet", "search_steps"), {}, 0),
+    (("binmask", "cifar10", "probmask", "slowdown_x"), {}, 2),
+    (("binmask", "cifar10", "probmask", "slowdown_x"), {"network": "LeNet5"}, 0),
+    (("wast", "madelon", "stg", "svm_accuracy_pct"), {}, 0),  # of a table, not of the text
 )
-def test_text_without_one_number(arguments, setting, number):
-    with pytest.raises(ConfigError, match=f"{number} numbers for {', '.join(arguments)}"):
-        published_value(*arguments, **setting)
+def test_text_without_one_number(bad: tuple) -> None:
+    names, setting, number = bad
+    refuses(lambda: published_value(*names, **setting), f"{number} numbers for {', '.join(names)}")
 
 
 def test_number_of_epochs_chooses_the_table():

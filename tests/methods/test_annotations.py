@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
+from bad_calls import bad_calls, refuses
 
 import fsjax
 from fsjax.arguments import STATIC, TERM, Count, Layers, NonNegative, Positive
@@ -34,6 +35,7 @@ def annotated(
     hidden: Layers = (8,),
     kind: Literal["near", "far"] = "near",
     flag: bool = False,
+    label: str = "",
     **options: Any,
 ) -> fsjax.Method:
     """A plain network whose arguments play no part."""
@@ -46,26 +48,22 @@ def register() -> Any:
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_features": 0}, "num_features=0; choose a whole number"),
-        ({"penalty": -1.0}, "penalty=-1.0; choose a value above 0"),
-        ({"penalty": "a"}, "penalty='a'; choose a finite number"),
-        ({"penalty": None}, "penalty=None; choose a finite number"),
-        ({"share": -0.1}, "share=-0.1; choose a value from 0, or None"),
-        ({"plain": float("nan")}, "plain=nan; choose a finite number"),
-        ({"whole": 2.5}, "whole=2.5; choose a whole number"),
-        ({"hidden": ()}, "hidden is empty"),
-        ({"kind": "nearr"}, "kind='nearr': did you mean 'near'"),
-        ({"flag": 1}, "flag=1; choose True or False"),
-        ({"momentum": 1.0}, "momentum=1.0; choose a value from 0"),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+@bad_calls(
+    ({"num_features": 0}, "num_features=0; choose a whole number"),
+    ({"penalty": -1.0}, "penalty=-1.0; choose a value above 0"),
+    ({"penalty": "a"}, "penalty='a'; choose a finite number"),
+    ({"penalty": None}, "penalty=None; choose a finite number"),
+    ({"share": -0.1}, "share=-0.1", "or None"),
+    ({"plain": float("nan")}, "plain=nan"),
+    ({"whole": 2.5}, "whole=2.5; choose a whole number"),
+    ({"hidden": ()}, "hidden is empty"),
+    ({"kind": "nearr"}, "kind='nearr': did you mean 'near'"),
+    ({"flag": 1}, "flag=1; choose True or False"),
+    ({"label": 3}, "label=3; give text"),
+    ({"momentum": 1.0}, "momentum=1.0"),
 )
-def test_values_are_checked_by_their_annotations(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        register()(**arguments)
+def test_values_are_checked_by_their_annotations(bad: tuple) -> None:
+    refuses(lambda: register()(**bad[0]), bad[1])
 
 
 def test_floats_are_traced_unless_they_are_marked() -> None:
@@ -94,5 +92,5 @@ def table() -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_options_given_as_a_class_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"give an instance, NetworkOptions\(\)"):
-        fsjax.register(estimator="Annotated_", options=NetworkOptions)(annotated)
+    decorate = fsjax.register(estimator="Annotated_", options=NetworkOptions)
+    refuses(lambda: decorate(annotated), "give an instance, NetworkOptions()")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from bad_calls import bad_calls, refuses
 
 from fsjax import methods
-from fsjax.errors import ConfigError
 
 
 def test_numpy_numbers_and_lists_are_the_same_as_python_s() -> None:
@@ -19,17 +18,17 @@ def test_numpy_numbers_and_lists_are_the_same_as_python_s() -> None:
 
 def test_a_wrong_type_is_refused_after_an_equal_right_one() -> None:
     methods.wast(hidden=(1,))
-    with pytest.raises(ConfigError, match="a width of hidden=True"):
-        methods.wast(hidden=(True,))
+    refuses(lambda: methods.wast(hidden=(True,)), "a width of hidden=True")
 
 
-def test_names_and_places_of_arguments() -> None:
-    with pytest.raises(TypeError, match="ip_cae has no argument 'num_featurs'"):
-        methods.ip_cae(num_featurs=3)
-    for build in (methods.binmask, methods.probmask, methods.neural_network):
-        with pytest.raises(TypeError, match="has no argument 'hiden'"):
-            build(hiden=(3,))
-    with pytest.raises(TypeError, match="wast: too many positional.*give arguments"):
-        methods.wast(5)
+@bad_calls(
+    (lambda: methods.ip_cae(num_featurs=3), "ip_cae has no argument 'num_featurs'"),
+    (lambda: methods.binmask(hiden=(3,)), "no argument 'hiden'"),
+    (lambda: methods.probmask(hiden=(3,)), "no argument 'hiden'"),
+    (lambda: methods.neural_network(hiden=(3,)), "no argument 'hiden'"),
+    (lambda: methods.wast(5), "wast: too many positional", "give arguments"),
+)
+def test_names_and_places_of_arguments(bad: tuple) -> None:
+    refuses(*bad, error=TypeError)
     assert repr(methods.wast(hidden=(8,))).startswith("wast(")
     assert "hidden=(8,)" in repr(methods.wast(hidden=(8,)))

@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bad_calls import bad_calls, refuses
 from sparse_network_reference import begun, rows, spec_for
 
 import fsjax
 from fsjax.engine.loop import init_state, train_epoch
 from fsjax.engine.rows import as_batch
-from fsjax.errors import ConfigError
 from fsjax.method import TrainState, for_run
 from fsjax.methods.shared.layers.network import expand_layers
 from fsjax.methods.shared.sparse_network import sparse_network
@@ -187,12 +187,14 @@ def test_a_drop_rule_of_ones_own_on_connections(name: str) -> None:
     assert (before & ~expected).sum() > 3
 
 
-def test_rules_that_look_at_all_pairs() -> None:
-    with pytest.raises(ConfigError, match="short_paths needs one; leave form out"):
-        fsjax.methods.set(grow="short_paths", form="topology")
-    with pytest.raises(ConfigError, match="the rule weakest_neurons needs one"):
-        sparse_network(drop=weakest_neurons, grow=grow.random, form="topology")
-    with pytest.raises(ConfigError, match="pruning before training needs one"):
-        fsjax.methods.snip(form="topology")
-    with pytest.raises(ConfigError, match="but these rules may lose some"):
-        sparse_network(drop=drop.magnitude, form="topology")
+@bad_calls(
+    (lambda: fsjax.methods.set(grow="short_paths", form="topology"), "short_paths needs one"),
+    (
+        lambda: sparse_network(drop=weakest_neurons, grow=grow.random, form="topology"),
+        "the rule weakest_neurons needs one",
+    ),
+    (lambda: fsjax.methods.snip(form="topology"), "pruning before training"),
+    (lambda: sparse_network(drop=drop.magnitude, form="topology"), "may lose some"),
+)
+def test_rules_that_look_at_all_pairs(bad: tuple) -> None:
+    refuses(*bad)

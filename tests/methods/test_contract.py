@@ -14,7 +14,7 @@ from marks import slow_ids, some_long
 
 import fsjax
 from fsjax import tasks, testing
-from fsjax.engine import programs
+from fsjax.engine import programs, search
 from fsjax.method import About, Batch, Method, Selection, Spec, TrainState, create_state
 from fsjax.methods import METHODS
 
@@ -104,24 +104,19 @@ def anew() -> Iterator[None]:
     programs.free()
 
 
-def test_a_score_of_zeros_is_found() -> None:
+SCORES: dict[str, Callable[[Method, TrainState], object]] = {
+    "the same score": lambda method, state: jnp.zeros(state.spec.num_units),
+    "a larger score than others in only 0 %": lambda method, state: -method.select(state).scores,
+    "permuted columns": lambda method, state: jnp.arange(state.spec.num_units) * 1.0,
+}
+
+
+@pytest.mark.parametrize("fault", SCORES)
+def test_wrong_scores_are_found(fault: str) -> None:
     method = _small("fisher_score")
-
-    def select(state):
-        return method.select(state)._replace(scores=jnp.zeros(state.spec.num_units))
-
-    with pytest.raises(AssertionError, match="the same score"):
-        testing.check_method(method._replace(select=select))
-
-
-def test_scores_of_the_wrong_sign_are_found() -> None:
-    method = _small("fisher_score")
-
-    def select(state: TrainState) -> Selection:
-        return Selection(-method.select(state).scores)
-
-    with pytest.raises(AssertionError, match="a larger score than others in only 0 %"):
-        testing.check_method(method._replace(select=select))
+    wrong = method._replace(select=lambda state: Selection(SCORES[fault](method, state)))
+    with pytest.raises(AssertionError, match=fault):
+        testing.check_method(wrong)
 
 
 def _linear() -> Method:
@@ -202,12 +197,8 @@ def test_columns_of_another_group_are_found(
 def test_a_search_that_leaves_one_gate_too_few_is_found(
     anew: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fsjax.engine import search
-    from fsjax.engine import search as strengths
-
-    right = strengths.threshold_for
+    right = search.threshold_for
     monkeypatch.setattr(search, "threshold_for", lambda gates, k: right(gates, k - 1))
-    monkeypatch.setattr(strengths, "threshold_for", lambda gates, k: right(gates, k - 1))
     with pytest.raises(AssertionError, match="open gates"):
         testing.check_search(_small("binmask"), "classification")
 
@@ -232,16 +223,6 @@ def test_a_network_that_sees_other_columns_is_found() -> None:
 
     with pytest.raises(AssertionError):
         testing.check_method(method._replace(predict=predict))
-
-
-def test_scores_by_position_are_found() -> None:
-    method = _small("fisher_score")
-
-    def select(state):
-        return Selection(jnp.arange(state.spec.num_units, dtype=jnp.float32))
-
-    with pytest.raises(AssertionError, match="permuted columns"):
-        testing.check_method(method._replace(select=select))
 
 
 def test_equal_arguments_give_the_same_method() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from bad_calls import refuses
 from sklearn.feature_selection import f_classif
 
 import fsjax
@@ -106,23 +106,8 @@ def test_the_filter_trains_nothing_and_sees_the_training_rows_alone() -> None:
         several.predict(x)
 
 
-@pytest.mark.slow
-def test_rows_without_weight_do_not_count() -> None:
-    method = fsjax.methods.fisher_score(3)
-    spec = fsjax.Spec(6, 2, "classification", 8, 4, 1, steps_per_epoch=2)
-    x, y = jnp.arange(48.0).reshape(8, 6) % 7, jnp.arange(8) % 2
-    data = fsjax.Batch(x, y, (jnp.arange(8) < 5) * 1.0)
-    state = method.init(jax.random.key(0), spec, data)
-    selection = method.select(state)
-    np.testing.assert_allclose(selection.scores, fisher_scores(x[:5], y[:5], 2), rtol=1e-5)
-    assert selection.picks is None
-
-
 def test_other_tasks_and_a_network_without_a_number_are_refused() -> None:
-    x, _ = signal()
-    with pytest.raises(ConfigError, match="classification"):
-        fsjax.plan(fsjax.methods.fisher_score(3), (x, None), task="reconstruction")
-    with pytest.raises(ConfigError, match="num_features=0"):
-        fsjax.methods.fisher_score(0)
-    with pytest.raises(ConfigError, match="a network needs num_features"):
-        fsjax.methods.fisher_score(hidden=(4,))
+    build, rows = fsjax.methods.fisher_score, (signal()[0], None)
+    refuses(lambda: fsjax.plan(build(3), rows, task="reconstruction"), "classification")
+    refuses(lambda: build(0), "num_features=0")
+    refuses(lambda: build(hidden=(4,)), "a network needs num_features")

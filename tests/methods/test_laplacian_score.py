@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import fsjax
 from fsjax.methods.laplacian_score import laplacian_scores
 from fsjax.methods.shared.neighbour_graph import neighbour_graph
 
@@ -116,17 +113,6 @@ def test_weights_of_rows_weigh_their_edges() -> None:
     plain = neighbour_graph(x, np.ones(60), **options).toarray()
     weighted = neighbour_graph(x, weight, **options).toarray()
     np.testing.assert_allclose(weighted, plain * np.outer(weight, weight))
-
-
-def test_rows_without_weight_do_not_count() -> None:
-    x = clusters().astype(np.float32)
-    method = fsjax.methods.laplacian_score()
-    spec = fsjax.Spec(8, 8, "reconstruction", 67, 16, 1, steps_per_epoch=4)
-    more = jnp.concatenate([x, jnp.full((7, 8), 50.0)])
-    weight = (jnp.arange(67) < 60) * 1.0
-    padded = method.init(jax.random.key(0), spec, fsjax.Batch(more, more, weight))
-    plain = method.init(jax.random.key(0), spec, fsjax.Batch(x, x, jnp.ones(60)))
-    np.testing.assert_array_equal(method.select(padded).scores, method.select(plain).scores)
 
 
 def test_constant_columns_have_the_score_of_noise() -> None:

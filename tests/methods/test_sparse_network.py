@@ -5,9 +5,12 @@ Covers ``fsjax.methods.sparse``.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
+from bad_calls import bad_calls, refuses
 from jax.test_util import check_grads
 from sparse_network_reference import (
     SIZES,
@@ -23,7 +26,6 @@ from sparse_network_reference import (
 
 import fsjax
 from fsjax.data import load
-from fsjax.errors import ConfigError
 from fsjax.methods.shared.sparse_network import sparse_network
 from fsjax.sparsity import drop, grow, may_shrink
 
@@ -64,12 +66,23 @@ def test_loss_and_its_gradient() -> None:
     check_grads(loss, (small.params,), 1, modes=["rev"], atol=1e-2, rtol=1e-2, eps=1e-2)
 
 
-def test_bad_forms_and_tasks_are_named() -> None:
-    with pytest.raises(ConfigError, match="form='denes': did you mean 'dense'"):
-        fsjax.methods.set(form="denes")
-    with pytest.raises(ConfigError, match="quick_selection is for the task"):
-        method = fsjax.methods.quick_selection()
-        fsjax.plan(method, load("digits"), num_features=5, task="classification")
+def switched() -> Any:
+    return grow.switched(grow.similar, grow.random)
+
+
+@bad_calls(
+    (lambda: fsjax.methods.set(form="denes"), "form='denes': did you mean 'dense'"),
+    (
+        lambda: fsjax.plan(
+            fsjax.methods.quick_selection(), load("digits"), task="classification", num_features=5
+        ),
+        "quick_selection is for the task",
+    ),
+    (lambda: sparse_network(drop=drop.magnitude, grow=grow.important_inputs), "needs importance"),
+    (lambda: sparse_network(drop=drop.magnitude, grow=switched()), "needs search"),
+)
+def test_what_does_not_fit_a_network(bad: tuple) -> None:
+    refuses(*bad)
 
 
 def fit(name: str, data, **options) -> fsjax.FitResult:
@@ -113,15 +126,6 @@ def test_ctre_sim_finds_what_a_fixed_topology_misses() -> None:
     assert abs(chance.mean() - 50) < 6
     recovered = np.isin(search.selected, np.array(data.informative)).mean(axis=1)
     assert recovered.min() >= 0.8
-
-
-def test_a_rule_needs_what_the_network_has() -> None:
-    rules = {"drop": drop.magnitude, "grow": grow.important_inputs}
-    with pytest.raises(ConfigError, match="needs importance, .* need only gradient"):
-        sparse_network(**rules)
-    rules["grow"] = grow.switched(grow.similar, grow.random)
-    with pytest.raises(ConfigError, match="needs search, which"):
-        sparse_network(**rules)
 
 
 def test_a_dense_form_loses_connections_to_a_rule_that_may_shrink() -> None:

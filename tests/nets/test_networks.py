@@ -6,16 +6,15 @@ Covers ``fsjax.nets.images``, ``fsjax.nets.networks``, ``fsjax.nets.images``.
 from __future__ import annotations
 
 import math
-import re
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bad_calls import bad_calls, refuses
 from flax import linen as nn
 
-from fsjax.errors import ConfigError
 from fsjax.nets import MLP, NETWORKS, VGG, LeNet5, ResNet, build_network, count_parameters
 from fsjax.nets.convolution import (
     convolve,
@@ -235,19 +234,15 @@ def test_convolution_chosen_by_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     assert primitives() == {"conv_general_dilated"}
 
 
-def test_errors() -> None:
-    cases = [
-        (("lenet", 2), {}, "network='lenet': did you mean 'lenet5'?"),
-        (("cnn9000", 2), {}, "network='cnn9000': allowed: 'mlp', 'lenet5', 'resnet32', 'vgg19'"),
-        (("mlp", 2), {"activation": "gelu"}, "activation='gelu'"),
-        (("vgg19", 2), {"image_shape": (28, 28)}, "vgg19 needs images of at least 32x32 pixels"),
-        (("lenet5", 2), {"image_shape": (3, 9)}, "lenet5 needs images of at least 4x4 pixels"),
-        (("resnet32", 2), {"image_shape": (784,)}, "image_shape=(784,); choose (H, W)"),
-        (("resnet32", 2), {"image_shape": (8, 8), "image_order": "A"}, "image_order='A': allowed"),
-    ]
-    for network in NETWORKS[1:]:
-        message = f"{network} needs images, but the data set has no image_shape; choose"
-        cases.append(((network, 2), {}, message))
-    for arguments, settings, message in cases:
-        with pytest.raises(ConfigError, match=re.escape(message)):
-            build_network(*arguments, **settings)
+@bad_calls(
+    ("lenet", {}, "network='lenet': did you mean 'lenet5'?"),
+    ("cnn9000", {}, "network='cnn9000'", "'mlp', 'lenet5', 'resnet32', 'vgg19'"),
+    ("mlp", {"activation": "gelu"}, "activation='gelu'"),
+    ("vgg19", {"image_shape": (28, 28)}, "at least 32x32 pixels"),
+    ("lenet5", {"image_shape": (3, 9)}, "at least 4x4 pixels"),
+    ("resnet32", {"image_shape": (784,)}, "image_shape=(784,); choose (H, W)"),
+    ("resnet32", {"image_shape": (8, 8), "image_order": "A"}, "image_order='A'"),
+    *((network, {}, network, "no image_shape; choose") for network in NETWORKS[1:]),
+)
+def test_networks_that_cannot_be_built(bad: tuple) -> None:
+    refuses(lambda: build_network(bad[0], 2, **bad[1]), *bad[2:])

@@ -83,14 +83,6 @@ def test_equals_the_sort_on_a_layer(scale: float, hierarchy: float) -> None:
     check_all(skip.astype(np.float32), kernel.astype(np.float32), 0.5 * scale, hierarchy)
 
 
-def test_many_steps_are_exact() -> None:
-    # Each weight exceeds the length that results from all larger ones.
-    kernel = np.float32(2.0) ** -np.arange(60, dtype=np.float32)[None]
-    skip = np.full((1, 1), 1e-4, np.float32)
-    for hierarchy in (0.01, 0.1, 1.0):
-        check_all(skip, kernel, 0.0, hierarchy)
-
-
 @pytest.mark.parametrize(("outputs", "hidden"), [(1, 2), (2, 2), (1, 1), (2, 1)])
 @pytest.mark.parametrize("strength", [0.0, 0.4, 2.0])
 def test_nothing_feasible_is_better(outputs: int, hidden: int, strength: float) -> None:

@@ -105,16 +105,6 @@ def test_matrices_with_and_without_padding(shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(preferred(among, k, np.ones(shape, bool)), expected)
 
 
-def test_integers_of_the_whole_range() -> None:
-    unsigned = np.array([2**32 - 1, 2**31, 0, 2**31 - 1, 5, 2**32 - 3], np.uint32)
-    signed = np.array([2**31 - 1, 0, -(2**31), -1, 5, 2**31 - 3], np.int32)
-    for values in (unsigned, signed):
-        for k in range(7):
-            order = np.argsort(values, kind="stable")
-            assert set(np.flatnonzero(smallest(values, k))) == set(order[:k])
-            assert set(np.flatnonzero(largest(values, k))) == set(order[6 - k :])
-
-
 def test_one_compilation_for_every_k() -> None:
     counted = jax.jit(lambda values, k: kth.smallest(values, k))
     values = jnp.arange(9.0)
@@ -161,16 +151,6 @@ def test_random_subsets_differ_between_keys_and_repeat_for_one(key: jax.Array) -
     other = random_subset(jax.random.key(8), 100, among)
     chex.assert_trees_all_equal(first, again)
     assert 20 < int((first & ~other).sum()) < 80
-
-
-@pytest.mark.slow
-@few
-@given(AMONG)
-def test_count_of_any_shape(mask: np.ndarray) -> None:
-    for shape in (mask.shape, (-1,), (1, -1)):
-        assert kth.count_true(jnp.asarray(mask.reshape(shape))) == mask.sum()
-    many = np.resize(mask, (70, 30))
-    assert kth.count_true(jnp.asarray(many)) == many.sum()
 
 
 @few

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import chex
 import jax
@@ -14,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
+from bad_calls import bad_calls, refuses
 
 from fsjax import sparsity
-from fsjax.errors import ConfigError
 from fsjax.sparsity import masks
 
 MLP_SHAPES = [(500, 1000), (1000, 1000), (1000, 1000), (1000, 2)]
@@ -79,50 +80,18 @@ def test_kernels_count_by_all_dimensions_or_by_channels() -> None:
     assert without[0] / without[1] == pytest.approx(9, rel=0.01)
 
 
-def test_uniform_counts_are_the_same_density() -> None:
-    assert sparsity.uniform_counts(CNN_SHAPES, 0.25) == [18, 288, 4096, 160]
-    assert sparsity.uniform_counts([(2, 3)], 1e-6) == [1]
-    assert sparsity.uniform_counts([(2, 3)], 1.0) == [6]
-
-
-@pytest.mark.parametrize(
-    ("features", "classes", "neurons", "epsilon", "thousands"),
-    [
-        (500, 2, 1000, 1, 6.5),
-        (500, 2, 100, 13, 14.3),
-        (617, 26, 500, 5, 18.2),
-        (784, 10, 1000, 13, 88.3),
-        (3072, 10, 1000, 5, 45.4),
-    ],
-    ids=["Madelon", "Madelon, 100 neurons", "Isolet", "MNIST", "CIFAR10"],
-)
-def test_epsilon_gives_the_connections_of_table_2_of_ctre(
-    features: int, classes: int, neurons: int, epsilon: int, thousands: float
-) -> None:
-    widths = [features, neurons, neurons, neurons, classes]
-    counts = sparsity.erdos_renyi_counts(list(itertools.pairwise(widths)), epsilon)
-    hidden = [epsilon * (features + neurons), *[epsilon * 2 * neurons] * 2]
-    last = epsilon * (neurons + classes)
-    assert counts == [*hidden, min(last, neurons * classes)]
-    # The table counts a last layer that would be more than dense by the formula.
-    assert sum(hidden) + last == pytest.approx(1000 * thousands, abs=50)
-
-
 def test_epsilon_for_convolutions_counts_positions_as_inputs() -> None:
-    assert sparsity.erdos_renyi_counts([(3, 3, 8, 16)], 2) == [2 * (72 + 16)]
+    # The dense layer would have more connections than places.
+    assert sparsity.erdos_renyi_counts([(3, 3, 8, 16), (9, 2)], 2) == [2 * (72 + 16), 18]
 
 
-@pytest.mark.parametrize("density", [0.0, -0.1, 1.1, float("nan")])
-def test_density_out_of_range_is_refused(density: float) -> None:
-    for counts in (sparsity.uniform_counts, sparsity.erdos_renyi_density_counts):
-        with pytest.raises(ConfigError, match="density=.*choose a value above 0 to 1|density=nan"):
-            counts(MLP_SHAPES, density)
-
-
-@pytest.mark.parametrize("epsilon", [0, -1, float("nan")])
-def test_epsilon_out_of_range_is_refused(epsilon: float) -> None:
-    with pytest.raises(ConfigError, match="epsilon=.*above 0|epsilon=nan"):
-        sparsity.erdos_renyi_counts(MLP_SHAPES, epsilon)
+@bad_calls(
+    *((sparsity.uniform_counts, density, "density=") for density in (0.0, 1.1, float("nan"))),
+    *((sparsity.erdos_renyi_density_counts, density, "density=") for density in (-0.1, 1.1)),
+    *((sparsity.erdos_renyi_counts, epsilon, "epsilon=") for epsilon in (0, -1, float("nan"))),
+)
+def test_numbers_out_of_range(bad: tuple) -> None:
+    refuses(lambda: bad[0](MLP_SHAPES, bad[1]), bad[2])
 
 
 def test_every_random_mask_is_equally_likely() -> None:
@@ -186,7 +155,6 @@ def test_path_filter_chooses_leaves(key: jax.Array) -> None:
 
 
 def test_a_filter_that_chooses_nothing_names_what_there_is(key: jax.Array) -> None:
-    with pytest.raises(ConfigError, match="Conv_0/bias, Conv_0/kernel.*head/0"):
-        sparsity.init_masks(key, tree(), half, lambda path, leaf: False)
-    with pytest.raises(ConfigError, match="chooses no parameter"):
-        masks.masked_leaves({"bias": jnp.ones(3)})
+    nothing = partial(sparsity.init_masks, key, tree(), half, lambda path, leaf: False)
+    refuses(nothing, "Conv_0/bias, Conv_0/kernel", "head/0")
+    refuses(lambda: masks.masked_leaves({"bias": jnp.ones(3)}), "chooses no parameter")

@@ -141,5 +141,5 @@ def test_mistakes() -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             sparsity.brain_surgeon(apply, params, x, **options)
-    with pytest.raises(ConfigError, match="none of w is used once"):
+    with pytest.raises(ConfigError, match="w: not used exactly once"):
         sparsity.brain_surgeon(lambda p, x: x @ p["w"] @ p["w"].T, params, x, density=0.5)

@@ -7,8 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fsjax.methods.shared.layers.position_keys import positions_of
 
@@ -34,18 +32,4 @@ def test_positions_where_blocks_are_empty_or_full() -> None:
     mask[64:96] = True  # A full block after two empty ones.
     mask[[159, 160, -1]] = True  # The ends of two blocks, and of the last one, which is cut.
     positions = find(jnp.asarray(mask), int(mask.sum()))
-    chex.assert_trees_all_equal(np.asarray(positions), np.flatnonzero(mask).astype(np.int32))
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    # A few shapes and counts, as each pair of them is a program of its own.
-    case=st.sampled_from([((6, 11), 1), ((6, 11), 17), ((40, 25), 66)]),
-    seed=st.integers(0, 2**32),
-)
-def test_positions_of_any_mask(case: tuple[tuple[int, int], int], seed: int) -> None:
-    shape, count = case
-    rng = np.random.default_rng(seed)
-    mask = (rng.permutation(shape[0] * shape[1]) < count).reshape(shape)
-    positions = find(jnp.asarray(mask), count)
     chex.assert_trees_all_equal(np.asarray(positions), np.flatnonzero(mask).astype(np.int32))

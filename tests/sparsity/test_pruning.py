@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from bad_calls import bad_calls, refuses
 
 from fsjax import sparsity
-from fsjax.errors import ConfigError
 from fsjax.sparsity import drop
 from fsjax.sparsity.structures import n_of_m
 
@@ -148,10 +148,6 @@ def test_densities_by_path() -> None:
     assert actives(train(recipe, 1)[1])[0].tolist() == [48, 8]
     recipe = sparsity.static({"second/kernel": 0.25})
     assert actives(train(recipe, 1)[1])[0].tolist() == [96, 8]
-    with pytest.raises(ConfigError, match=r"the pattern 'third/\*' matches none of first/kernel"):
-        train(sparsity.static({"third/*": 0.5}), 1)
-    with pytest.raises(ConfigError, match="density of"):
-        sparsity.static({"*": 1.5})
 
 
 def test_a_density_by_a_function() -> None:
@@ -166,8 +162,6 @@ def test_parameters_by_pattern() -> None:
     recipe = sparsity.static(0.25, distribution="uniform")
     masks = train(recipe, 1, where="second/*")[1]
     assert actives(masks)[0].tolist() == [96, 8] and masks["second"]["bias"].all()
-    with pytest.raises(ConfigError, match="'third' matches none of first/bias, first/kernel"):
-        train(recipe, 1, where=("second/*", "third"))
 
 
 def test_snip_and_grasp_over_all_layers() -> None:
@@ -198,32 +192,29 @@ def test_snip_and_grasp_over_all_layers() -> None:
         np.testing.assert_array_equal(masks[name]["kernel"], expected)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: sparsity.polynomial(10, 10), "starts at step 10 and ends at 10"),
-        (lambda: sparsity.polynomial(-1, 10), "choose a start of at least 0"),
-        (lambda: sparsity.one_shot(0), "step=0"),
-        (lambda: sparsity.magnitude(0.1, schedule=3), "schedule=3 is not a schedule"),
-        (
-            lambda: sparsity.magnitude(
-                0.1, schedule=sparsity.polynomial(0, 9), grow=sparsity.grow.random
-            ),
-            "with a grow rule the number of connections is constant",
+@bad_calls(
+    (lambda: sparsity.polynomial(10, 10), "starts at step 10 and ends at 10"),
+    (lambda: sparsity.polynomial(-1, 10), "start of at least 0"),
+    (lambda: sparsity.one_shot(0), "step=0"),
+    (lambda: sparsity.magnitude(0.1, schedule=3), "schedule=3"),
+    (
+        lambda: sparsity.magnitude(0.1, schedule=sparsity.one_shot(9), grow=sparsity.grow.random),
+        "with a grow rule",
+    ),
+    (lambda: sparsity.rigl(0.1, scope="global"), "scope='global'", "unstructured pruning"),
+    (lambda: sparsity.rigl(0.1, scope="all"), "scope='all'"),
+    (lambda: train(sparsity.static({"third/*": 0.5}), 1), "'third/*' matches none", "first/kernel"),
+    (lambda: sparsity.static({"*": 1.5}), "density of"),
+    (
+        lambda: train(sparsity.static(0.25), 1, where=("second/*", "third")),
+        "'third' matches none of first/bias, first/kernel",
+    ),
+    (
+        lambda: train(
+            sparsity.magnitude(0.1, schedule=sparsity.one_shot(2), drop=drop.per_sign), 2
         ),
-        (
-            lambda: sparsity.rigl(0.1, scope="global"),
-            "scope='global' works only for unstructured pruning",
-        ),
-        (lambda: sparsity.rigl(0.1, scope="all"), "scope='all'"),
-    ],
+        "per_sign chooses connections",
+    ),
 )
-def test_mistakes(make: Callable[[], object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        make()
-
-
-def test_rules_that_choose_do_not_prune() -> None:
-    recipe = sparsity.magnitude(0.1, schedule=sparsity.polynomial(0, 2), drop=drop.per_sign)
-    with pytest.raises(ConfigError, match="per_sign chooses connections, and pruning needs scores"):
-        train(recipe, 2)
+def test_mistakes(bad: tuple) -> None:
+    refuses(*bad)

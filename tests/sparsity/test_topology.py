@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from bad_calls import bad_calls, refuses
 from sparsity_reference import first_of_sort, rules_of
 
 from fsjax import sparsity
@@ -416,26 +417,22 @@ def test_what_a_choice_has_too_many_or_too_few_goes_by_position() -> None:
     assert not dropped.any()
 
 
-@pytest.mark.parametrize(
-    ("picks", "message"),
-    [
-        (np.ones(OUT, bool), r"rule mine returns the shape \(5,\); return .* shape \(6, 5\) of"),
-        (np.ones((IN, OUT), int), "rule mine returns int64; return floating point .* or bool"),
-        (np.ones((IN, OUT), complex), "rule mine returns complex128"),
-        (None, "rule mine returns NoneType; return an array, floating point"),
-        (0.5, "rule mine returns float; return an array"),
-    ],
+@bad_calls(
+    (np.ones(OUT, bool), "shape (5,)", "shape (6, 5)"),
+    (np.ones((IN, OUT), int), "int64", "bool"),
+    (np.ones((IN, OUT), complex), "complex128"),
+    (None, "NoneType"),
+    (0.5, "returns float"),
 )
-def test_other_shapes_and_types_are_refused_while_tracing(picks: Any, message: str) -> None:
+def test_other_shapes_and_types_are_refused_while_tracing(bad: tuple) -> None:
     def mine(layer: Layer, second: jax.Array, key: jax.Array, power: float = 1.0) -> Any:
-        return picks
+        return bad[0]
 
-    layer = case(0)
-    for kind, rules in (("drop", (mine, grow.random)), ("grow", (drop.magnitude, mine))):
-        # A partial rule is called like its function.
-        rules = tuple(functools.partial(r, power=2.0) if r is mine else r for r in rules)
-        with pytest.raises(ConfigError, match=f"the {kind} {message}"):
-            jax.eval_shape(lambda rules=rules: topology.rewire(layer, *rules, 0.5, keys(0)[0]))
+    # A partial rule is called like its function.
+    rule, key = functools.partial(mine, power=2.0), keys(0)[0]
+    for kind, rules in (("drop", (rule, grow.random)), ("grow", (drop.magnitude, rule))):
+        trace = functools.partial(topology.rewire, case(0), *rules, 0.5)
+        refuses(functools.partial(jax.eval_shape, trace, key), f"the {kind} rule mine", *bad[1:])
 
 
 def test_marks_of_a_rule_are_those_of_its_function() -> None:

@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score, mean_poisson_deviance, roc_auc_score
 from fsjax import tasks
 from fsjax.tasks import losses
 from fsjax.tasks.concordance import concordance_index
-from fsjax.tasks.output_metrics import count_metrics, d2_poisson, label_metrics, survival_metrics
+from fsjax.tasks.output_metrics import count_metrics, d2_poisson, label_metrics
 
 
 def cox_reference(risk: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
@@ -188,8 +188,3 @@ def test_metrics_of_labels_and_counts() -> None:
     assert float(recorded) == pytest.approx(deviance, rel=1e-5)
     assert d2_poisson(y[:, 0], np.full(60, y[:, 0].mean())) == pytest.approx(0.0)
     assert d2_poisson(y[:, 0], y[:, 0] + 1e-9) == pytest.approx(1.0)
-
-
-def test_survival_without_pairs_is_nan_after_training() -> None:
-    y = np.array([[2.0, 1], [1, 0]])
-    assert np.isnan(survival_metrics(np.zeros((2, 1)), y)["concordance_index"])

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow_ids
 from sklearn import datasets
 
 from fsjax.auto.certainty.leaks import goals_of, leaks
@@ -107,6 +108,7 @@ def targets_with_a_near_leak():
     yield "multilabel", labels, labels[:, 1] + 0.25 * rng.normal(size=ROWS)
 
 
+@slow_ids("classification-y1-*", "survival-y6-*")
 @pytest.mark.parametrize(("task", "y", "result"), list(targets_with_a_near_leak()))
 def test_a_column_far_above_all_others_is_a_near_leak(task, y, result):
     _, frame = noise()

@@ -88,18 +88,22 @@ class Asked(Exception):
     """Ends a selection; its arguments are what came by."""
 
 
-def test_rows_of_rare_classes_take_their_groups_along(monkeypatch):
+def test_rows_of_rare_classes_take_their_groups_and_weights_along(monkeypatch):
     def caught(problem: Problem, rows: np.ndarray) -> None:
         raise Asked(problem)
 
     monkeypatch.setattr(select_columns, "on_rows", caught)
     X, groups = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) // 5
+    y, weights = np.r_[2, np.resize([0, 1], 59)], np.arange(1.0, 61.0)
     with pytest.raises(Asked) as asked:
-        fsjax.select(X, np.r_[2, np.resize([0, 1], 59)], row_groups=groups)
+        fsjax.select(X, y, row_groups=groups, sample_weight=weights)
     (common,) = asked.value.args
     np.testing.assert_array_equal(common.design.X, X[1:])
-    np.testing.assert_array_equal(common.y, np.resize([0, 1], 59))
+    np.testing.assert_array_equal(common.y, y[1:])
     np.testing.assert_array_equal(common.row_groups, groups[1:])
+    np.testing.assert_allclose(common.weights, weights[1:] / weights[1:].mean())
+    some = on_rows(common, np.arange(10, 50))
+    np.testing.assert_array_equal(some.weights, common.weights[10:50])
 
 
 def test_leaks_are_looked_for_on_rows_with_their_targets(monkeypatch):

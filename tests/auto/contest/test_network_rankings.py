@@ -92,7 +92,7 @@ def test_screening_keeps_the_best_columns_and_ranks_the_others_behind(monkeypatc
     kept, others = screened_columns(part, "classification", 0)
     assert {1, 4} <= set(kept) and len(kept) == 8 and len(others) == 12
     (ranking,) = network_rankings.rank_folds(
-        "binmask", [part], "classification", np.arange(20), (2, 20), 0
+        "l1_l21", [part], "classification", np.arange(20), (2, 20), 0
     )
     assert set(ranking.order[2]) == {1, 4}
     assert set(ranking.order[20][:8]) == set(kept)

@@ -22,6 +22,7 @@ from fsjax.auto.contest.rankers import (
     targets,
     univariate,
 )
+from fsjax.auto.contest.rankers.costs import expected_seconds
 from fsjax.auto.contest.rankers.lasso import _path, _wide_path
 from fsjax.auto.contest.rankers.parts import Part, fewer_columns, fewer_rows, standardise
 
@@ -175,3 +176,8 @@ def test_the_consensus_adds_reciprocal_ranks():
     np.testing.assert_array_equal(merged.order[5], [1, 3, 0, 2, 4])
     np.testing.assert_array_equal(merged.order[2], [1, 3])
     assert set(MEMBERS) <= set(SIMPLE)
+
+
+def test_every_contender_has_its_seconds() -> None:
+    for name in SIMPLE:
+        assert expected_seconds(name, 100, 20, 2, 1.0) > 0

@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 import fsjax
 from fsjax.__main__ import main
-from fsjax.auto import pipeline, select_columns
+from fsjax.auto import pipeline
 from fsjax.auto.certainty import permutation_test, unit_tests
 from fsjax.auto.certainty.false_discovery import decoy_model, simple_scores
 from fsjax.auto.contest import folds
@@ -32,7 +32,7 @@ from fsjax.auto.contest.fold_records import chance_score
 from fsjax.auto.contest.folds import Fold, parts
 from fsjax.auto.contest.judge import fitted, judged, judges_of, requested_judge
 from fsjax.auto.contest.network_rankings import rank_folds
-from fsjax.auto.contest.problem import Problem, in_proportion, on_rows
+from fsjax.auto.contest.problem import Problem, in_proportion
 from fsjax.auto.contest.rankers import SIMPLE
 from fsjax.auto.contest.rankers.parts import Part, standardise
 from fsjax.auto.contest.row_weights import check_takes_weights, checked_weights, weighted_rows_of
@@ -287,24 +287,6 @@ def test_all_rows_that_are_ranked_and_judged_have_weights(monkeypatch: pytest.Mo
     options: dict[str, Any] = {"methods": ("univariate",), "budget": None}
     fsjax.select(rows, target, judge="linear", sample_weight=weights, **options)
     assert len(has_weights) > 10 and all(has_weights)
-
-
-class Asked(Exception):
-    """What a patched function was asked for."""
-
-
-def test_rows_that_are_left_out_take_their_weights_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    def caught(problem: Problem, rows: np.ndarray) -> None:
-        raise Asked(problem)
-
-    monkeypatch.setattr(select_columns, "on_rows", caught)
-    weights = np.arange(1.0, 61.0)
-    with pytest.raises(Asked) as asked:
-        fsjax.select(X[:60], np.r_[2, np.resize([0, 1], 59)], sample_weight=weights)
-    (common,) = asked.value.args
-    np.testing.assert_allclose(common.weights, weights[1:] / weights[1:].mean())
-    some = on_rows(common, np.arange(10, 50))
-    np.testing.assert_array_equal(some.weights, common.weights[10:50])
 
 
 def test_the_score_without_columns_counts_rows_by_weight() -> None:

@@ -21,7 +21,6 @@ from fsjax.auto.contest.scoring import METRICS, metric_named
 from fsjax.auto.page.charts import themed_svg
 from fsjax.auto.page.column_table import columns_of
 from fsjax.auto.page.heatmaps import MAX_CLASSES, confusion_of, likeness_heatmap
-from fsjax.auto.page.pictures import plot_decoys
 from fsjax.auto.page.report import page
 from fsjax.auto.reading.notes import Note
 from fsjax.auto.selection import Selection, csv_of
@@ -116,16 +115,6 @@ def test_the_heading_names_table_target_and_date(full):
     assert "Target outcome, classification, 2026-11-23" in full
 
 
-def test_verdict_then_numbers_then_method(full):
-    places = [
-        full.index(text)
-        for text in ("Keep: ", "30 columns are enough.", "95 % interval 88.0 to 92.5", "p = 0.02",
-                     "<h2>Score by", "<h2>Comparisons", "<h2>Columns", "<h2>Confusion matrix",
-                     "scores of all methods", "how it was done", "linear model")
-    ]  # fmt: skip
-    assert places == sorted(places)
-
-
 def test_the_page_needs_nothing_else_and_charts_follow_the_colour_scheme(full):
     assert "http" not in full.replace("http://www.w3.org", "")
     charts = re.findall(r"<svg role.*?</svg>", full, flags=re.DOTALL)
@@ -184,21 +173,6 @@ def test_correlated_columns_are_side_by_side():
     assert abs(order.index("a") - order.index("c")) == 1
     texts = {text for row in table.rows for text, _ in row.cells}
     assert ".90" in texts and "1" in texts and "1.00" not in texts
-
-
-def test_the_threshold_of_decoys_is_drawn():
-    scores = np.tile([5.0, 4.0, 3.0, *np.zeros(37)], (10, 1))
-    decoys = np.full((10, 40), 0.1)
-    result = selection(3, 40, decoy_scores=(scores, decoys))
-    axes = plot_decoys(result).axes[0]
-    (line,) = [line for line in axes.lines if "rate" in str(line.get_label())]
-    assert (
-        line.get_ydata()[0] == pytest.approx(2.9)
-        and line.get_label() == "false discovery rate 10 %"
-    )
-    none = dataclasses.replace(result, decoy_scores=(np.zeros((10, 40)), decoys), fdr=0.2)
-    assert not [line for line in plot_decoys(none).axes[0].lines if "rate" in str(line.get_label())]
-    assert plot_decoys(selection()) is None
 
 
 @pytest.mark.slow

@@ -164,14 +164,6 @@ def test_no_score_is_beyond_what_is_possible():
     assert metric.show(100.2) == "100.0 %" and metric.number(100.2) == "100.2"
 
 
-@pytest.mark.slow
-def test_the_legend_says_what_the_tests_assume():
-    result = with_everything()
-    assert "assuming independent rows" in page(result, None, DAY)
-    grouped = dataclasses.replace(result, facts=dataclasses.replace(result.facts, row_groups=True))
-    assert "assuming independent groups of rows" in page(grouped, None, DAY)
-
-
 def test_small_p_values_are_not_zero():
     assert "p < 0.0001" in str(selection(p_value=0.0)) and "p = 0.003" in str(
         selection(p_value=3e-3)

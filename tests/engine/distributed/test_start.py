@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import pytest
+from bad_calls import bad_calls, refuses
 from jax.errors import JaxRuntimeError
 from processes import ROOT
 
@@ -19,28 +20,24 @@ from fsjax.engine.distributed import initialize_distributed, same, start
 from fsjax.engine.distributed.same import check_same
 from fsjax.errors import ConfigError
 
+NODE = ("node1:9123", 2, 0)
 
-@pytest.mark.parametrize(
-    ("place", "message"),
-    [
-        (("node1", 2, 0), "coordinator='node1'; write HOST:PORT"),
-        (("node1:port", 2, 0), "write HOST:PORT"),
-        (("node1:9123", 2, 2), "process_id=2 with num_processes=2"),
-        (("node1:9123", 2, -1), "process_id=-1; choose a whole number"),
-        (("node1:9123", 0, 0), "num_processes=0; choose a whole number"),
-        (("127.0.0.1:9123", 2, 0), "comes too late"),
-    ],
+
+@bad_calls(
+    (("node1", 2, 0), {}, "coordinator='node1'; write HOST:PORT"),
+    (("node1:port", 2, 0), {}, "write HOST:PORT"),
+    (("node1:9123", 2, 2), {}, "process_id=2 with num_processes=2"),
+    (("node1:9123", 2, -1), {}, "process_id=-1; choose a whole number"),
+    (("node1:9123", 0, 0), {}, "num_processes=0; choose a whole number"),
+    (("127.0.0.1:9123", 2, 0), {}, "comes too late"),
+    (NODE, {"coordinator_timeout": 0}, "coordinator_timeout=0; choose seconds"),
+    (NODE, {"coordinator_timeout": float("nan")}, "coordinator_timeout=nan; choose seconds"),
+    (NODE, {"coordinator_timeout": "2"}, "coordinator_timeout='2'; choose seconds"),
+    (NODE, {"coordinator_timeout": None}, "coordinator_timeout=None; choose seconds"),
 )
-def test_arguments_that_do_not_fit_are_refused(place: Any, message: str) -> None:
+def test_bad_calls(bad: tuple) -> None:
     jax.devices()
-    with pytest.raises(ConfigError, match=message):
-        initialize_distributed(*place)
-
-
-@pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), "2", None])
-def test_a_timeout_is_a_positive_number(seconds: Any) -> None:
-    with pytest.raises(ConfigError, match="coordinator_timeout=.*; choose seconds"):
-        initialize_distributed("node1:9123", 2, 0, coordinator_timeout=seconds)
+    refuses(lambda: initialize_distributed(*bad[0], **bad[1]), bad[2])
 
 
 def in_fresh_process(call: str) -> str:

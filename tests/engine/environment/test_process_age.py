@@ -30,12 +30,3 @@ def test_without_files_of_the_system_the_import_counts(monkeypatch, tmp_path) ->
     monkeypatch.setattr(process_age, "_STAT", tmp_path / "none")
     monkeypatch.setattr(process_age, "_IMPORTED", time.monotonic() - 5)
     assert 5 <= process_age.seconds_since_process_start() < 6
-
-
-def test_a_system_that_tells_an_age_below_that_of_the_import_is_not_believed(
-    monkeypatch, tmp_path
-) -> None:
-    (tmp_path / "uptime").write_text("0.0 0.0\n")
-    monkeypatch.setattr(process_age, "_UPTIME", tmp_path / "uptime")
-    monkeypatch.setattr(process_age, "_IMPORTED", time.monotonic() - 5)
-    assert 5 <= process_age.seconds_since_process_start() < 6

@@ -40,15 +40,19 @@ class SimpleScore(Protocol):
     """A simple selector."""
 
     def __call__(self, part: Part, task: str, seed: int, effort: float = 1.0) -> np.ndarray:
-        """Scores of the columns ``(D,)``, larger is better.
+        """Scores of the columns ``(D,)``, larger is better; none may be NaN.
 
         Args:
+          part: rows, which count in proportion to ``part.weights``; constant columns, which are 0
+            there, get the lowest score from all but ``random``.
           task: any task but reconstruction.
+          seed: of draws.
           effort: in (0, 1], the share of the full work (rows, trees, steps).
         """
 
 
-#: The simple selectors by name, cheapest first.
+#: The simple selectors by name, cheapest first. Each also has its expected seconds in ``costs.py``
+#: and its name in words in ``contest/method_names.py``.
 SIMPLE: Final[dict[str, SimpleScore]] = {
     "random": random,
     "univariate": univariate,
