@@ -38,7 +38,7 @@ def masks_of(recipe: sparsity.Recipe, params: Any, **options: Any) -> Any:
 
 
 @given(st.permutations(["stack", "spatial", "in", "in", "out"]), st.integers(1, 3))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_layers_put_together_give_the_kernel(roles: list[str], size: int) -> None:
     shape = tuple(size + axis for axis in range(5))
     kernel = np.arange(np.prod(shape)).reshape(shape)
