@@ -49,7 +49,7 @@ def test_an_import_brings_in_what_it_needs() -> None:
                 code = end.code
             assert code == 2 and not {"jax", "numpy", "pandas", "sklearn"} & set(sys.modules)
         import fsjax.sparsity
-        assert not {"fsjax.engine", "fsjax.methods", "fsjax.data", "pandas"} & set(sys.modules)
+        assert not {"fsjax.engine.fit", "fsjax.methods", "fsjax.data", "pandas"} & set(sys.modules)
         assert "fsjax.sparsity.compression" not in sys.modules
         assert fsjax.sparsity.compress is fsjax.sparsity.compression.compress
         assert fsjax.methods.get_method("wast") is fsjax.methods.wast
