@@ -13,15 +13,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from experiments.papers import equivalence
 from experiments.papers.cells import COSTS, Cell, number_of
-from experiments.papers.equivalence import (
-    VERDICTS,
-    Comparison,
-    compare,
-    margin,
-    published_side,
-    side,
-)
+from experiments.papers.equivalence import Comparison, compare, margin, published_side, side
 from experiments.papers.results import COLUMNS, KEY, KINDS, by_key, reason_of
 
 Row = Mapping[str, Any]
@@ -157,7 +151,8 @@ def coverage(
                 "data": sum(cell.row.dataset in available for cell in of_paper),
                 "run": len(run),
                 "distinct": len(once),
-                **{word: judged.count(word) for word in VERDICTS},
+                **{word: judged.count(word) for word in equivalence.VERDICTS},
             }
         )
-    return pd.DataFrame(rows, columns=["paper", "cells", "data", "run", "distinct", *VERDICTS])
+    names = ["paper", "cells", "data", "run", "distinct", *equivalence.VERDICTS]
+    return pd.DataFrame(rows, columns=names)

@@ -18,6 +18,7 @@ from jax import Array
 
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.errors import ConfigError
+from fsjax.sparsity.kernel_axes import AxesByPath, kernel_axes
 from fsjax.sparsity.linear_maps import LinearMap, evaluate_maps, linear_maps
 from fsjax.sparsity.masks import Where, by_pattern, is_kernel, named_leaves
 from fsjax.sparsity.structures import Structure, highest
@@ -50,6 +51,7 @@ def brain_surgeon(
     density: float | Mapping[str, float] | None = None,
     structure: Structure | None = None,
     where: Where = is_kernel,
+    axes: AxesByPath | None = None,
     damping: float = 0.01,
 ) -> Operated:
     """Prunes the matrices and convolutions of a trained network in one shot (SparseGPT).
@@ -67,6 +69,8 @@ def brain_surgeon(
       structure: :func:`fsjax.sparsity.n_of_m` along the inputs, instead of ``density``.
       where: which parameters are pruned; each must be used exactly once, as the weights of a
         matrix product or convolution outside of loops.
+      axes: of :func:`fsjax.sparsity.axes`, which leaves out what the network does not use as a
+        kernel; inputs and outputs are read from the function in any case.
       damping: value added to the diagonal of the Hessian, relative to its mean, above 0.
 
     Raises:
@@ -84,6 +88,8 @@ def brain_surgeon(
     check(Positive, damping=damping)
     group = _group_size(density, structure)
     leaves = named_leaves(params, where)
+    if axes is not None:
+        leaves = {path: leaves[path] for path in kernel_axes(params, where, axes)}
     maps = _used_once(linear_maps(function, params, *inputs), leaves)
     left_out = [path for path in leaves if path not in maps]
     if left_out:

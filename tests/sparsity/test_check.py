@@ -221,3 +221,17 @@ def test_brain_surgeon_refuses_what_it_cannot_prune() -> None:
     assert (
         not sparsity.brain_surgeon(stacked, layers, rows, density=0.5, where="b").masks["b"].all()
     )
+
+
+def test_brain_surgeon_leaves_out_what_is_no_kernel() -> None:
+    params = {"w": jnp.ones((20, 5)), "gain": jnp.ones((50, 20))}
+    rows = jax.random.normal(jax.random.key(3), (50, 20))
+
+    def apply(params: Any, x: jax.Array) -> jax.Array:
+        return (x * params["gain"]) @ params["w"]
+
+    with pytest.raises(ConfigError, match="gain: not used exactly once"):
+        sparsity.brain_surgeon(apply, params, rows, density=0.5)
+    axes = sparsity.axes(apply, params, rows)
+    pruned = sparsity.brain_surgeon(apply, params, rows, density=0.5, axes=axes)
+    assert pruned.masks["gain"].all() and pruned.masks["w"].sum() == 50
