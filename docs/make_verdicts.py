@@ -74,17 +74,17 @@ def by_paper() -> pd.DataFrame:
     rows = []
     for paper in PAPERS:
         published = read_table(paper)
-        own = [verdict for verdict in judged() if verdict.cell.paper == paper]
-        recorded = {verdict.cell.row.dataset for verdict in own}
+        of_paper = [verdict for verdict in judged() if verdict.cell.paper == paper]
+        recorded = {verdict.cell.row.dataset for verdict in of_paper}
         rows.append(
             {
                 "paper": NAMES[paper],
                 "published": len(published),
                 "data here": sum(row.dataset in recorded for row in published),
-                "run": len(own),
-                "judged": len(accuracies(own)),
-                **_counts(accuracies(own)),
-                "decided that agree": share(accuracies(own)),
+                "run": len(of_paper),
+                "judged": len(accuracies(of_paper)),
+                **_counts(accuracies(of_paper)),
+                "decided that agree": share(accuracies(of_paper)),
             }
         )
     total = pd.DataFrame(rows).sum(numeric_only=True).astype(int).to_dict()
@@ -218,11 +218,13 @@ def clear_biases(*, networks: bool) -> pd.DataFrame:
 
 def choices() -> pd.DataFrame:
     """The cells whose options were chosen for one data set, with the library's defaults beside."""
-    own = {(v.cell.row.method, v.cell.row.dataset): v for v in reversed(judged()) if v.by_paper}
+    verdicts = {
+        (v.cell.row.method, v.cell.row.dataset): v for v in reversed(judged()) if v.by_paper
+    }
     defaults = pd.read_csv(KEPT / "defaults.csv").set_index(["method", "dataset"])
     rows = []
     for (method, dataset), options in WAST_ON.items():
-        verdict = own.get((method, dataset))
+        verdict = verdicts.get((method, dataset))
         default = defaults.loc[(method, dataset)]
         ran = not math.isnan(default["mean"])
         rows.append(
@@ -265,7 +267,7 @@ def verification() -> pd.DataFrame:
 
 def tables() -> dict[Path, str]:
     """The text of all tables."""
-    made = {
+    tables = {
         "verdicts": by_paper(),
         "verdicts_groups": by_group(),
         "verdicts_undecided": undecided(),
@@ -275,7 +277,7 @@ def tables() -> dict[Path, str]:
         "verdicts_choices": choices(),
         "verdicts_again": verification(),
     }
-    return {TABLES / f"{name}.md": _markdown(table) for name, table in made.items()}
+    return {TABLES / f"{name}.md": _markdown(table) for name, table in tables.items()}
 
 
 def _markdown(table: pd.DataFrame) -> str:

@@ -88,10 +88,10 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(wrapper=True)
 def pytest_pycollect_makeitem() -> Generator[None, Any, Any]:
     """Marks single parameters of tests."""
-    made = yield
-    if isinstance(made, list):
-        marks.mark_slow_ids(made)
-    return made
+    functions = yield
+    if isinstance(functions, list):
+        marks.mark_slow_ids(functions)
+    return functions
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ def verified(
             "verdict": result.verdict,
             "draw": draw,
             "limit_seconds": LIMIT,
-            "cpu_seconds": round(sum(one["cpu_seconds"] for one in finished.values()), 1),
+            "cpu_seconds": round(sum(run["cpu_seconds"] for run in finished.values()), 1),
             "versions": ", ".join(f"{name} {number}" for name, number in versions().items()),
         }
 

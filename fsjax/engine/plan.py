@@ -131,10 +131,10 @@ class Plan(Run):
             return trained, self.gates(trained, rows)
 
         start = self.hyper[parameter]
-        found = search_strengths(
+        searches = search_strengths(
             len(self.seeds), self.sizes, start, train, lambda: self.control.stopped
         )
         return [
             result_of(self, trained, self.choose(trained, outcome.threshold), k, outcome)
-            for k, (trained, outcome) in zip(self.sizes, found, strict=True)
+            for k, (trained, outcome) in zip(self.sizes, searches, strict=True)
         ]

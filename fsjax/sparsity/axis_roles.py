@@ -100,8 +100,8 @@ def axes(function: Callable, params: PyTree, *inputs: PyTree) -> dict[str, Param
       >>> kernels = {"query": jnp.ones((32, 4, 8)), "scale": jnp.ones((3, 32))}
       >>> def apply(params, x):
       ...     return jnp.einsum("bi,ihd->bhd", x * params["scale"][0], params["query"])
-      >>> found = sparsity.axes(apply, kernels, jnp.ones((5, 32)))  # a sparsity.ParameterAxes each
-      >>> print(found["query"].roles, found["scale"].use)
+      >>> axes = sparsity.axes(apply, kernels, jnp.ones((5, 32)))  # a sparsity.ParameterAxes each
+      >>> print(axes["query"].roles, axes["scale"].use)
       ('in', 'out', 'out') elementwise
     """
     shapes = jax.tree.map(
@@ -110,14 +110,14 @@ def axes(function: Callable, params: PyTree, *inputs: PyTree) -> dict[str, Param
     program = jax.make_jaxpr(lambda p, x: function(p, *x))(*shapes)
     leaves = leaves_by_name(shapes[0])
     reader = _UseRecorder()
-    tracked = [_own(path, leaf.shape) for path, leaf in leaves.items()]
+    tracked = [_parameter(path, leaf.shape) for path, leaf in leaves.items()]
     outputs = reader.run(program, [*tracked, *[True] * len(jax.tree.leaves(inputs))])
     for output in outputs:
         reader.used(output, "elementwise")
     return {path: reader.outcome(path, leaf.shape) for path, leaf in leaves.items()}
 
 
-def _own(path: str, shape: Sequence[int]) -> _Tracked:
+def _parameter(path: str, shape: Sequence[int]) -> _Tracked:
     view = tuple(
         (_Factor(path, axis, size),) if size != 1 else () for axis, size in enumerate(shape)
     )
@@ -160,7 +160,7 @@ class _UseRecorder:
         if "lookup" in uses:
             reason = "its rows are looked up, and it multiplies activations too"
             return ParameterAxes("other", reason=reason)
-        found = []
+        read = []
         for axis in range(len(shape)):
             of_axis = roles.get(axis, set())
             if not of_axis and axis in self.indexed.get(path, set()):
@@ -168,14 +168,16 @@ class _UseRecorder:
             if len(of_axis) > 1:
                 several = " and ".join(f"`{role}`" for role in sorted(of_axis))
                 return ParameterAxes("other", reason=f"axis {axis} is used as {several}")
-            found.append(next(iter(of_axis), ""))
-        found = [role or "one" * (shape[axis] == 1) for axis, role in enumerate(_completed(found))]
-        if "in" not in found and len(shape) == 1:
+            read.append(next(iter(of_axis), ""))
+        completed = [
+            role or "one" * (size == 1) for role, size in zip(_completed(read), shape, strict=True)
+        ]
+        if "in" not in completed and len(shape) == 1:
             return ParameterAxes("elementwise")
-        if "" in found:
-            axis = found.index("")
-            return ParameterAxes("other", reason=f"axis {axis} is lost track of")
-        return ParameterAxes("kernel", tuple(found))
+        if "" in completed:
+            reason = f"axis {completed.index('')} is lost track of"
+            return ParameterAxes("other", reason=reason)
+        return ParameterAxes("kernel", tuple(completed))
 
     def run(self, program: ClosedJaxpr | Jaxpr, arguments: Sequence[_Value]) -> list[_Value]:
         """Follows the arguments through a program; what its outputs are made of."""
@@ -370,10 +372,7 @@ class _UseRecorder:
         for value in scanned:
             self.give(value, [0], "stack")
         entries = [_mapped(value, lambda view: view[1:]) for value in scanned]
-        outputs: list[_Value] = []
-        for _ in range(2):  # a carry that takes part of the inputs in the first pass has it then
-            outputs = self.run(options["jaxpr"], [*held, *carry, *entries])
-            carry = [_joined(a, b) for a, b in zip(carry, outputs[:carried], strict=True)]
+        carry, outputs = self._carried(options["jaxpr"], held, carry, entries)
         for value in outputs[carried:]:
             self.used(value, "elementwise")
         return [*carry, *([True] * len(outputs[carried:]))]
@@ -381,11 +380,23 @@ class _UseRecorder:
     def _while(self, equation: Any, operands: list[_Value]) -> list[_Value]:
         options = equation.params
         first, held = options["cond_nconsts"], options["body_nconsts"]
-        carry = operands[first + held :]
-        for _ in range(2):
-            outputs = self.run(options["body_jaxpr"], [*operands[first : first + held], *carry])
-            carry = [_joined(a, b) for a, b in zip(carry, outputs, strict=True)]
-        return carry
+        constants = operands[first : first + held]
+        return self._carried(options["body_jaxpr"], constants, operands[first + held :], [])[0]
+
+    def _carried(
+        self,
+        body: ClosedJaxpr,
+        constants: Sequence[_Value],
+        carry: Sequence[_Value],
+        entries: Sequence[_Value],
+    ) -> tuple[list[_Value], list[_Value]]:
+        """What a loop carries in any of its passes, and all outputs of the last pass followed."""
+        while True:
+            outputs = self.run(body, [*constants, *carry, *entries])
+            joined = [_joined(*pair) for pair in zip(carry, outputs[: len(carry)], strict=True)]
+            if joined == list(carry):
+                return joined, outputs
+            carry = joined
 
     def _cond(self, equation: Any, operands: list[_Value]) -> list[_Value]:
         outputs = [self.run(branch, operands[1:]) for branch in equation.params["branches"]]

@@ -20,6 +20,7 @@ from jax import Array
 from fsjax.errors import ConfigError
 from fsjax.sparsity.axis_roles import ROLES, ParameterAxes
 from fsjax.sparsity.masks import Where, is_kernel, matches, named_leaves
+from fsjax.sparsity.structures import Structure
 from fsjax.sparsity.trees import is_output_first, leaves_by_name, with_leaves
 from fsjax.typing import PyTree
 
@@ -118,24 +119,24 @@ def kernel_axes(
     leaves = named_leaves(params, where)
     first = is_output_first(params) if output_first is None else output_first
     shapes = {path: jnp.shape(leaf) for path, leaf in leaves_by_name(params).items()}
-    found: dict[str, KernelAxes] = {}
+    kernels: dict[str, KernelAxes] = {}
     for path, leaf in leaves.items():
-        given = next((roles for at, roles in (axes or {}).items() if matches(path, at)), None)
-        if isinstance(given, ParameterAxes) and given.use != "kernel":
+        entry = next((entry for at, entry in (axes or {}).items() if matches(path, at)), None)
+        if isinstance(entry, ParameterAxes) and entry.use != "kernel":
             if where is is_kernel:
                 continue
             raise ConfigError(
-                f"{path} is not a kernel of this network, but {_described(given)}; leave it out "
+                f"{path} is not a kernel of this network, but {_described(entry)}; leave it out "
                 "with the path filter `where`"
             )
-        if given is None:
-            found[path] = _by_name(path, shapes, first)
+        if entry is None:
+            kernels[path] = _by_name(path, shapes, first)
         else:
-            roles = given.roles if isinstance(given, ParameterAxes) else tuple(given)
-            found[path] = KernelAxes(_checked(path, roles, jnp.shape(leaf)))
-    if not found:
+            roles = entry.roles if isinstance(entry, ParameterAxes) else tuple(entry)
+            kernels[path] = KernelAxes(_checked(path, roles, jnp.shape(leaf)))
+    if not kernels:
         raise ConfigError(f"the network uses none of {', '.join(leaves)} as a kernel")
-    return found
+    return kernels
 
 
 def to_layers(tree: PyTree, kernels: Mapping[str, KernelAxes]) -> OrderedDict[str, Array]:
@@ -171,12 +172,14 @@ def from_layers(
     )
 
 
-def check_known(kernels: Mapping[str, KernelAxes], structure: object) -> None:
-    """Checks that inputs and outputs are known, as structures need them.
+def check_known(kernels: Mapping[str, KernelAxes], structure: Structure | None) -> None:
+    """Checks that inputs and outputs are known where a structure looks at them.
 
     Raises:
       ConfigError: naming a kernel of three axes that may be a convolution, a stack or a projection.
     """
+    if structure is None or not structure.needs_axes:
+        return
     for path, axes in kernels.items():
         if not axes.known:
             raise ConfigError(

@@ -33,24 +33,27 @@ Counts = Callable[[list[tuple[int, ...]]], list[int]]
 Scope = Literal["layer", "global"]
 
 
-#: Names of parameters that are no kernels, however many axes they have.
-NOT_KERNELS = ("bias", "scale", "embedding", "pos", "cls")
+#: Patterns of names of parameters that are not kernels, however many axes they have.
+NOT_KERNELS = (
+    "bias*", "scale", "embedding*", "pos", "positions", "pos_emb*", "posemb*", "position*_emb*"
+)  # fmt: skip
 
 
 def is_kernel(path: tuple[str, ...], leaf: Array) -> bool:
     """Chooses kernels by their name and shape; the default of ``where``.
 
-    These are arrays of two or more axes, except integers and those whose name begins with
-    ``bias``, ``scale``, ``embedding``, ``pos`` (positions) or ``cls`` (class tokens), as stacked
-    layers, norms and tables have them. What a network really multiplies by is told by
-    :func:`fsjax.sparsity.axes`.
+    These are arrays of two axes, or of more if at least two of them are longer than 1 (a class
+    token has one), except integers and those named ``bias``, ``scale``, ``embedding``, ``pos``,
+    ``pos_embedding`` and the like, as norms, tables and positions are. What a network really
+    multiplies by is read by :func:`fsjax.sparsity.axes`.
     """
-    names = path[-2:] if path[-1:] == ("value",) else path[-1:]
+    name = path[-2] if path[-1:] == ("value",) and len(path) > 1 else path[-1] if path else ""
+    is_matrix = jnp.ndim(leaf) == 2 or sum(size > 1 for size in jnp.shape(leaf)) > 1
     return (
-        jnp.ndim(leaf) >= 2
+        is_matrix
         and not jnp.issubdtype(jnp.result_type(leaf), jnp.integer)
         and "bias" not in path[-2:]
-        and not any(name.startswith(NOT_KERNELS) for name in names)
+        and not any(fnmatchcase(name, pattern) for pattern in NOT_KERNELS)
     )
 
 
@@ -274,19 +277,16 @@ def _of_largest(
     if scope == "layer":
         pairs = zip(scores.items(), numbers, strict=True)
         return with_leaves(dense, {name: largest(score, n) for (name, score), n in pairs})
-    alone = {
-        name: jnp.asarray(False if apart is None else apart[name]) & jnp.ones(score.shape, bool)
-        for name, score in scores.items()
-    }
+    is_apart = {name: jnp.asarray((apart or {}).get(name, False)) for name in scores}
     together = jnp.concatenate([score.reshape(-1) for score in scores.values()])
-    among = ~jnp.concatenate([own.reshape(-1) for own in alone.values()])
-    kept = sum(
-        jnp.where(own.reshape(-1)[0], 0, n) for own, n in zip(alone.values(), numbers, strict=True)
+    compete = jnp.concatenate([jnp.full(score.size, ~is_apart[n]) for n, score in scores.items()])
+    of_layer = dict(zip(scores, numbers, strict=True))
+    total = sum(jnp.where(is_apart[name], 0, number) for name, number in of_layer.items())
+    masks = split(largest(together, total, compete), scores)
+    by_layer = {name: largest(score, of_layer[name]) for name, score in scores.items()}
+    return with_leaves(
+        dense, {name: jnp.where(is_apart[name], by_layer[name], masks[name]) for name in scores}
     )
-    masks = split(largest(together, kept, among), scores)
-    for (name, score), n in zip(scores.items(), numbers, strict=True):
-        masks[name] = jnp.where(alone[name], largest(score, n), masks[name])
-    return with_leaves(dense, masks)
 
 
 def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:

@@ -66,6 +66,9 @@ def sparse(
     ignored and may be missing) and ``search``; see :class:`fsjax.sparsity.Layer`. Other arguments
     go to ``inner``.
 
+    A change at a step whose gradient is not finite does not take place; with a schedule of one
+    change, such as ``one_shot``, there is no other.
+
     The key gives the connections: ``vmap`` of ``init`` over parameters has the same masks for all
     seeds. For others, map over the keys too, with
     ``lambda key, params: sparse(inner, recipe, key).init(params)``.
@@ -243,8 +246,7 @@ def with_masks(
     masks = jax.tree.map(lambda mask: jnp.asarray(mask, bool), masks)
     if recipe is not None:
         kernels = kernel_axes(masks, where, axes)
-        if recipe.needs_axes:
-            check_known(kernels, recipe.structure)
+        check_known(kernels, recipe.structure)
         recipe.check_masks(to_layers(masks, kernels), lambda path, layer: True)
 
     def replaced(node: SparseState) -> SparseState:
@@ -289,11 +291,11 @@ def check(
       >>> sparsity.check(params, opt_state)  # nothing is wrong
     """
     masks = masks_of(opt_state)
-    kernels = kernel_axes(params, where, axes)
+    kernels, by_path = kernel_axes(params, where, axes), leaves_by_name(masks)
     problems = [
         problem
         for path, leaf in leaves_by_name(params).items()
-        for problem in _problems_of_leaf(path, leaf, leaves_by_name(masks).get(path), recipe)
+        for problem in _problems_of_leaf(path, leaf, by_path.get(path), recipe)
     ]
     layers = to_layers(masks, kernels)
     problems += [f"{name} has no connection" for name, mask in layers.items() if not mask.any()]

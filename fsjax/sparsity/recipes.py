@@ -205,11 +205,6 @@ class Recipe:
         return self.grow is None and (self.schedule is not None or self.straight_through)
 
     @property
-    def needs_axes(self) -> bool:
-        """Whether the structure looks at inputs and outputs, and not at single connections."""
-        return self.structure is not None and self.structure.name != unstructured().name
-
-    @property
     def needs_momentum(self) -> bool:
         """Whether one of the rules needs the running mean of the gradients."""
         return "momentum" in self.rules.needs

@@ -89,12 +89,14 @@ class Structure:
         the structure does not fit the shape.
       fixed_density: share of active units, if the structure determines it (N:M); else ``None``.
       group: M for N:M along the inputs, else ``None``.
+      needs_axes: whether it matters which axes of a layer are inputs and outputs.
     """
 
     name: str
     layout: Callable[[tuple[int, ...]], Layout]
     fixed_density: float | None = None
     group: int | None = None
+    needs_axes: bool = True
 
     def count(self, shape: Sequence[int], density: float) -> int:
         """Number of active units per group, at least 1, for a density in (0, 1]."""
@@ -116,7 +118,7 @@ def unstructured() -> Structure:
     def layout(shape: tuple[int, ...]) -> Layout:
         return Layout(shape, tuple(range(len(shape))), (1, math.prod(shape), 1))
 
-    return Structure("unstructured()", layout)
+    return Structure("unstructured()", layout, needs_axes=False)
 
 
 def block(height: int, width: int) -> Structure:

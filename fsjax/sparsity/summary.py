@@ -110,7 +110,9 @@ def summarize(
     leaves = leaves_by_name(params)
     by_path = {path: np.asarray(mask) for path, mask in leaves_by_name(masks).items()}
     check_same_shapes(leaves, by_path, "the parameters", "the masks")
-    kernels = kernel_axes(params, _is_matrix if axes is None else is_kernel, axes)
+    has_matrices = any(np.ndim(leaf) >= 2 for leaf in leaves.values())
+    where = _is_matrix if axes is None else is_kernel
+    kernels = kernel_axes(params, where, axes) if has_matrices else {}
     maps: dict[str, list[LinearMap]] = {}
     for linear in linear_maps(function, params, *inputs) if function is not None else ():
         maps.setdefault(linear.path, []).append(linear)
@@ -147,8 +149,8 @@ def _is_matrix(path: tuple[str, ...], leaf: Any) -> bool:
 
 def _structure(kernel: KernelAxes, mask: np.ndarray) -> str:
     """The structure of all layers of a kernel, or ``"unstructured"`` where they differ."""
-    found = {structure_of_mask(np.asarray(layer)) for layer in kernel.layers(mask)}
-    return found.pop() if len(found) == 1 else "unstructured"
+    structures = {structure_of_mask(np.asarray(layer)) for layer in kernel.layers(mask)}
+    return structures.pop() if len(structures) == 1 else "unstructured"
 
 
 def structure_of_mask(mask: np.ndarray) -> str:

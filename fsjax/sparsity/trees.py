@@ -134,12 +134,12 @@ def _dotted(path: str) -> str:
 
 def _as_type(name: str, arrays: Mapping[str, np.ndarray], dtype: Any) -> Array:
     """The array in the type of its parameter; floating point numbers may be rounded."""
-    given = np.asarray(arrays[name])
-    cast = jnp.asarray(given, dtype)
-    exact = not jnp.issubdtype(dtype, jnp.inexact)
-    if exact and not np.array_equal(np.asarray(cast).astype(given.dtype), given):
+    saved = np.asarray(arrays[name])
+    cast = jnp.asarray(saved, dtype)
+    is_exact = not jnp.issubdtype(dtype, jnp.inexact)
+    if is_exact and not np.array_equal(np.asarray(cast).astype(saved.dtype), saved):
         raise ConfigError(
-            f"{name} is {given.dtype} with numbers that {dtype} of the network cannot hold; pass "
+            f"{name} is {saved.dtype} with numbers that {dtype} of the network cannot hold; pass "
             "the array that was saved"
         )
     return cast

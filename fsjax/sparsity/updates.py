@@ -105,8 +105,7 @@ class Wrapper:
     def initial_masks(self, key: Array, params: PyTree) -> PyTree:
         """Masks of the parameters, on their devices."""
         kernels = self.kernels(params)
-        if self.recipe.needs_axes:
-            check_known(kernels, self.recipe.structure)
+        check_known(kernels, self.recipe.structure)
         layers = self.recipe.initial_masks(key, to_layers(params, kernels), _every_layer)
         dense = jax.tree.map(lambda leaf: jnp.ones(jnp.shape(leaf), bool), params)
         return jax.tree.map(_sharded_like, from_layers(layers, kernels, dense), params)
@@ -366,23 +365,23 @@ def change_if(condition: Array, change: Callable[[PyTree], PyTree], carry: PyTre
     ``lax.cond`` copies what passes through it; a loop of at most one pass works in place. What
     ``change`` looks at must therefore be part of the carry, if it is in there at all.
     """
-    changed, given = jax.closure_convert(change, carry)
+    changed, constants = jax.closure_convert(change, carry)
 
     @jax.custom_jvp
-    def run(condition: Array, carry: PyTree, given: list[Array]) -> PyTree:
+    def run(condition: Array, carry: PyTree, constants: list[Array]) -> PyTree:
         def once(state: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
-            return jnp.zeros_like(condition), changed(state[1], *given)
+            return jnp.zeros_like(condition), changed(state[1], *constants)
 
         return jax.lax.while_loop(lambda state: state[0], once, (condition, carry))[1]
 
     @run.defjvp
     def derivative(primals: tuple, tangents: tuple) -> tuple[PyTree, PyTree]:
-        def branch(condition: Array, carry: PyTree, given: list[Array]) -> PyTree:
-            return jax.lax.cond(condition, lambda: changed(carry, *given), lambda: carry)
+        def branch(condition: Array, carry: PyTree, constants: list[Array]) -> PyTree:
+            return jax.lax.cond(condition, lambda: changed(carry, *constants), lambda: carry)
 
         return jax.jvp(branch, primals, tangents)
 
-    return run(condition, carry, given)
+    return run(condition, carry, constants)
 
 
 def replace_if(

@@ -79,25 +79,25 @@ def programs(planned: fsjax.Plan) -> dict[str, tuple[Callable[..., Any], tuple[A
     hyper = {name: np.full(len(SEEDS), v, np.float32) for name, v in planned.hyper.items()}
 
     init = functools.partial(seeds.init_seeds.function, structure=structure, spec=planned.spec)
-    given = (np.asarray(SEEDS, np.uint32), hyper, planned.usable, arrays)
-    found = {"init": (init, given)}
+    arguments = (np.asarray(SEEDS, np.uint32), hyper, planned.usable, arrays)
+    by_name = {"init": (init, arguments)}
     if planned.method.name in ON_HOST:
-        return found
-    states = jax.eval_shape(init, *given)
+        return by_name
+    states = jax.eval_shape(init, *arguments)
     if planned.method.loss is not None:
         axis = mesh.choose_seed_axis("auto", len(SEEDS))
-        found["train"] = (
+        by_name["train"] = (
             functools.partial(
                 seeds.train_seeds.function, structure=structure, axis=axis, batch_devices=1
             ),
             (states, arrays, np.ones(len(SEEDS), np.int32)),
         )
     x_test = planned.prepared.x_test[0] if planned.method.predict is not None else None
-    found["finish"] = (
+    by_name["finish"] = (
         functools.partial(seeds.finish_seeds.function, structure=structure),
         (states, arrays, x_test, None),
     )
-    return found
+    return by_name
 
 
 def in_steps(ops: list[Op]) -> set[tuple[str, str]]:

@@ -214,10 +214,10 @@ def test_the_metrics_of_reconstructed_rows() -> None:
         np.testing.assert_allclose(of_rows[name].mean(), value, rtol=1e-6)
     entry = TABLE["reconstruction"]
     expected = entry.outputs.test_metrics(outputs, x)
-    found = entry.outputs.test_metrics_from_rows(
+    from_rows = entry.outputs.test_metrics_from_rows(
         {name: np.asarray(values) for name, values in of_rows.items()}
     )
-    assert found == pytest.approx(expected, rel=1e-6)
+    assert from_rows == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.slow

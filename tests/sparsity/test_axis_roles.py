@@ -21,8 +21,8 @@ ROWS = jnp.ones((2, 7, 32))
 
 def uses_of(function: Callable, params: Any, *inputs: Any) -> dict[str, Any]:
     """The roles of kernels and the uses of other parameters, by path."""
-    found = axes(function, params, *inputs)
-    return {path: of.roles if of.use == "kernel" else of.use for path, of in found.items()}
+    by_path = axes(function, params, *inputs)
+    return {path: of.roles if of.use == "kernel" else of.use for path, of in by_path.items()}
 
 
 def linen(module: nn.Module, *inputs: Any) -> dict[str, Any]:
@@ -33,8 +33,8 @@ def linen(module: nn.Module, *inputs: Any) -> dict[str, Any]:
     def apply(variables: Any, *arrays: Any) -> Any:
         return module.apply(variables, *arrays, mutable=mutable)
 
-    found = uses_of(apply, variables, *inputs)
-    return {path.partition("/")[2]: use for path, use in found.items() if path[:6] == "params"}
+    uses = uses_of(apply, variables, *inputs)
+    return {path.partition("/")[2]: use for path, use in uses.items() if path[:6] == "params"}
 
 
 class Block(nn.Module):
@@ -182,9 +182,9 @@ LINEN: dict[str, tuple[nn.Module, Any, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", LINEN)
 def test_modules_of_flax(name: str) -> None:
     module, inputs, expected = LINEN[name]
-    found = linen(module, inputs)
-    assert {path: found[path] for path in expected} == expected
-    assert all(use == "elementwise" for path, use in found.items() if path.endswith("bias"))
+    uses = linen(module, inputs)
+    assert {path: uses[path] for path in expected} == expected
+    assert all(use == "elementwise" for path, use in uses.items() if path.endswith("bias"))
 
 
 def low_rank(params, x):
@@ -298,8 +298,8 @@ def test_functions(name: str) -> None:
 
 
 def test_rows_looked_up_by_an_input() -> None:
-    found = uses_of(lambda params, row: params["w"][row], {"w": jnp.ones((8, 3))}, jnp.array(1))
-    assert found == {"w": "lookup"}
+    uses = uses_of(lambda params, row: params["w"][row], {"w": jnp.ones((8, 3))}, jnp.array(1))
+    assert uses == {"w": "lookup"}
 
 
 class Equinox(eqx.Module):
@@ -326,10 +326,10 @@ def test_modules_of_equinox() -> None:
     def apply(params, x):
         return jax.vmap(eqx.combine(params, static))(x)
 
-    found = uses_of(apply, params, jnp.ones((2, 3, 4, 4)))
-    assert found["conv/weight"] == ("out", "in", "spatial", "spatial")
-    assert found["norm/weight"] == "elementwise"  # of two axes
-    assert found["attention/query_proj/weight"] == found["linear/weight"] == ("out", "in")
+    uses = uses_of(apply, params, jnp.ones((2, 3, 4, 4)))
+    assert uses["conv/weight"] == ("out", "in", "spatial", "spatial")
+    assert uses["norm/weight"] == "elementwise"  # of two axes
+    assert uses["attention/query_proj/weight"] == uses["linear/weight"] == ("out", "in")
 
 
 class Layer(nnx.Module):
@@ -360,14 +360,14 @@ class Stacked(nnx.Module):
 
 def test_a_scan_of_nnx() -> None:
     graph, state = nnx.split(Stacked(nnx.Rngs(0)))
-    found = uses_of(lambda state, x: nnx.merge(graph, state)(x), state, ROWS)
-    assert found["layers/linear/kernel/value"] == ("stack", "in", "out")
-    assert found["layers/norm/scale/value"] == "elementwise"
+    uses = uses_of(lambda state, x: nnx.merge(graph, state)(x), state, ROWS)
+    assert uses["layers/linear/kernel/value"] == ("stack", "in", "out")
+    assert uses["layers/norm/scale/value"] == "elementwise"
 
 
 def test_the_reason_names_what_is_not_read() -> None:
-    found = axes(lambda params, x: x @ jnp.sort(params["w"]), {"w": jnp.ones((32, 5))}, ROWS)
-    assert found == {"w": ParameterAxes("other", reason="the operation sort uses it")}
+    uses = axes(lambda params, x: x @ jnp.sort(params["w"]), {"w": jnp.ones((32, 5))}, ROWS)
+    assert uses == {"w": ParameterAxes("other", reason="the operation sort uses it")}
 
 
 def test_kernels_are_followed_as_the_products_use_them() -> None:

@@ -97,8 +97,8 @@ def test_attention_counts_as_a_matrix() -> None:
     wide = {"wide": matrices["wide"]}
     for recipe in (sparsity.static(0.2), sparsity.static(epsilon=2.0)):
         expected = sparsity.count_active(masks_of(recipe, matrices))
-        found = masks_of(recipe, {**ATTENTION, **wide})
-        kernels = {name: {"kernel": found[name]["kernel"]} for name in matrices}
+        masks = masks_of(recipe, {**ATTENTION, **wide})
+        kernels = {name: {"kernel": masks[name]["kernel"]} for name in matrices}
         chex.assert_trees_all_equal(sparsity.count_active(kernels), expected)
 
 
@@ -272,3 +272,30 @@ def test_a_scan_of_attention_trains_with_exact_counts() -> None:
     assert any((a != b).any() for a, b in zip(*map(jax.tree.leaves, (first, masks)), strict=True))
     for weight, mask in zip(jax.tree.leaves(params), jax.tree.leaves(masks), strict=True):
         assert (weight[~mask] == 0).all()
+
+
+NAMES = {
+    "a head": ("cls", (64, 10), True),
+    "a class token": ("cls", (1, 1, 32), False),
+    "positions": ("pos_embedding", (1, 6, 32), False),
+    "a name that begins alike": ("positive", (8, 6), True),
+    "a scale of stacked layers": ("scale", (3, 32), False),
+    "one output": ("kernel", (64, 1), True),
+    "a convolution of one channel": ("kernel", (3, 3, 1, 8), True),
+}
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_names_and_shapes_of_kernels(case: str) -> None:
+    name, shape, expected = NAMES[case]
+    for path in ((name,), ("Dense_0", name), ("Dense_0", name, "value")):
+        assert sparsity.is_kernel(path, jnp.ones(shape)) is expected
+
+
+def test_a_loop_that_turns_its_parameter_is_followed_to_the_end() -> None:
+    def apply(params: Any, x: jax.Array) -> jax.Array:
+        turned = jax.lax.fori_loop(0, 3, lambda _, w: w.T, params["w"])
+        return x @ turned
+
+    roles = sparsity.axes(apply, {"w": jnp.ones((8, 8))}, jnp.ones((2, 8)))["w"]
+    assert roles.use == "other" and "`in` and `out`" in roles.reason
