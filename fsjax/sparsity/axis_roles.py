@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from fsjax.sparsity.program import LoopReader, trace
+from fsjax.sparsity.program import COMPARISONS, ELEMENTWISE, UNARY, LoopReader, trace
 from fsjax.typing import PyTree
 
 #: What an axis of a kernel is: of inputs, of outputs, of positions of a convolution's window, or
@@ -60,21 +60,6 @@ class _Tracked(NamedTuple):
 
 #: A value: made of parameters, or whether it depends on the inputs of the network.
 _Value = _Tracked | bool
-
-#: Operations entry by entry that involve several arrays.
-_ELEMENTWISE = frozenset(
-    "add add_any sub mul div rem max min pow atan2 select_n and or xor nextafter clamp".split()
-)
-
-#: Comparisons, which turn parameters into constants.
-_COMPARISONS = frozenset("eq ne lt le gt ge is_finite".split())
-
-#: Operations that keep the axes of a single array.
-_UNARY = frozenset(
-    "convert_element_type copy copy_p reduce_precision neg sign abs exp exp2 log log1p expm1 tanh "
-    "logistic sqrt rsqrt cbrt square integer_pow sin cos erf floor ceil round not rev "
-    "stop_gradient optimization_barrier real imag conj cumsum".split()
-)
 
 
 def axes(function: Callable, params: PyTree, *inputs: PyTree) -> dict[str, ParameterAxes]:
@@ -182,13 +167,13 @@ class _UseRecorder(LoopReader[_Value]):
             return self._split(equation, operands)
         if name in _RULES:
             return [_RULES[name](self, equation, operands)] * outputs
-        if name in _UNARY:
+        if name in UNARY:
             return operands if name == "optimization_barrier" else [operands[0]] * outputs
-        if name in _COMPARISONS:
+        if name in COMPARISONS:
             for operand in operands:
                 self.used(operand, "elementwise")
             return [any(operand is True for operand in operands)]
-        if name in _ELEMENTWISE:
+        if name in ELEMENTWISE:
             return [self._elementwise(operands)] * outputs
         for operand in operands:
             self.used(operand, "other", f"the operation {name} uses it")

@@ -32,6 +32,21 @@ _CALLS = {
     "remat2": "jaxpr",
 }
 
+#: Operations entry by entry that involve several arrays.
+ELEMENTWISE = frozenset(
+    "add add_any sub mul div rem max min pow atan2 select_n and or xor nextafter clamp".split()
+)
+
+#: Comparisons.
+COMPARISONS = frozenset("eq ne lt le gt ge is_finite".split())
+
+#: Operations that keep the axes of a single array.
+UNARY = frozenset(
+    "convert_element_type copy copy_p reduce_precision neg sign abs exp exp2 log log1p expm1 tanh "
+    "logistic sqrt rsqrt cbrt square integer_pow sin cos erf floor ceil round not rev "
+    "stop_gradient optimization_barrier real imag conj cumsum".split()
+)
+
 
 class Traced(NamedTuple):
     """A program of a function of parameters and inputs.
