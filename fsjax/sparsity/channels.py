@@ -304,8 +304,8 @@ class ChannelReader(LoopReader[ChannelValue]):
 
     def _cells(self, axes: Sequence[Labels], sizes: Sequence[int]) -> Labels:
         """Labels of the axis that several axes are merged to."""
-        if len(axes) == 1:
-            return axes[0]
+        if len(axes) < 2:
+            return axes[0] if axes else None
         places = np.indices(sizes).reshape(len(sizes), -1)
         spread = {k: labels[places[k]] for k, labels in enumerate(axes) if labels is not None}
         removable = [k for k in spread if _removable(axes[k])]

@@ -135,6 +135,7 @@ def test_fused_projections_lose_whole_heads(halves: bool) -> None:
     x = of(3, 2, 5, 6)
     params = {"qkv": of(4, 6, 36), "out": of(5, 12, 6)} | ({"halves": of(6, 1)} if halves else {})
     shrunk = assert_exact(attention, params, x, same(attention), ratio=0.3)
+    assert sparsity.shrink(attention, params, x[:1, :1], ratio=0.3).widths == shrunk.widths
     assert shrunk.params["qkv"].shape == (6, 24)
     assert [group.entries["qkv", 1].shape for group in shrunk.groups] == [(3, 12)]
 
@@ -229,6 +230,9 @@ def test_networks_that_read_lengths_from_their_parameters(kind: str) -> None:
     params = {name: of(7 + i, *shape) for i, (name, shape) in enumerate(shapes.items())}
     shrunk = assert_exact(function, params, of(6, *rows), same(function), ratio=0.5)
     assert shrunk.widths == widths
+    # An axis of one entry says nothing of the others.
+    single = jax.ShapeDtypeStruct((1, *rows[1:]), jnp.float32)
+    assert sparsity.shrink(function, params, single, ratio=0.5).widths == widths
 
 
 def test_groups_of_a_convolution_go_as_a_whole() -> None:
