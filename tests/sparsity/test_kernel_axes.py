@@ -127,12 +127,14 @@ def test_a_layer_of_a_stack_changes_as_alone_but_for_its_key() -> None:
     )
     state = tx.init({"w": weights})
     masks = sparsity.masks_of(state)["w"]
-    after = sparsity.masks_of(tx.update({"w": gradients}, state, {"w": weights * masks})[1])["w"]
+    after = sparsity.masks_of(
+        jax.jit(tx.update)({"w": gradients}, state, {"w": weights * masks})[1]
+    )["w"]
     for number in range(2):
         alone = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0))
         weight = {"w": weights[number] * masks[number]}
         before = sparsity.with_masks(jax.jit(alone.init)(weight), {"w": masks[number]})
-        _, changed = alone.update({"w": gradients[number]}, before, weight)
+        _, changed = jax.jit(alone.update)({"w": gradients[number]}, before, weight)
         np.testing.assert_array_equal(sparsity.masks_of(changed)["w"], after[number])
         assert (after[number] != masks[number]).any()
 
