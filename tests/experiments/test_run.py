@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from launcher import launch_here
+from launcher import launch
 from quick_configs import quick
 
 from experiments import artifacts
@@ -26,7 +26,7 @@ from fsjax.errors import ConfigError, DataError
 def finished(tmp_path_factory) -> Path:
     """The workdir of a one-epoch run from the command line."""
     workdir = tmp_path_factory.mktemp("run") / "digits"
-    done = launch_here(
+    done = launch(
         "run",
         "--config=configs/ip_cae.py:digits,quick",
         "--config.train.num_epochs=1",
