@@ -81,6 +81,7 @@ from fsjax.sparsity.trees import from_numpy, to_numpy
 
 if TYPE_CHECKING:
     from fsjax.sparsity import similarity
+    from fsjax.sparsity.activation_pruning import ria, wanda
     from fsjax.sparsity.axis_roles import ParameterAxes, axes
     from fsjax.sparsity.binmask import (
         Masked,
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
         masked_weights,
         quantize,
     )
+    from fsjax.sparsity.calibration import PrunedNetwork
     from fsjax.sparsity.compression import compress
     from fsjax.sparsity.optimal_brain_surgeon import brain_surgeon
     from fsjax.sparsity.summary import degrees, mask_figure, overlap, summarize
@@ -100,6 +102,7 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     name: module
     for module, names in {
+        "activation_pruning": ("ria", "wanda"),
         "axis_roles": ("ParameterAxes", "axes"),
         "binmask": (
             "Masked",
@@ -111,6 +114,7 @@ _MODULE_OF = {
             "masked_weights",
             "quantize",
         ),
+        "calibration": ("PrunedNetwork",),
         "compression": ("compress",),
         "optimal_brain_surgeon": ("brain_surgeon",),
         "summary": ("degrees", "mask_figure", "overlap", "summarize"),
@@ -139,6 +143,7 @@ __all__ = [
     "Layer",
     "Masked",
     "ParameterAxes",
+    "PrunedNetwork",
     "Recipe",
     "Rewired",
     "SparseState",
@@ -199,6 +204,7 @@ __all__ = [
     "random_mask",
     "random_subset",
     "rewire",
+    "ria",
     "rigl",
     "saliency",
     "schedules",
@@ -216,5 +222,6 @@ __all__ = [
     "uniform_counts",
     "unpack",
     "unstructured",
+    "wanda",
     "with_masks",
 ]
