@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from fsjax.sparsity.calibration import PrunedNetwork
     from fsjax.sparsity.compression import compress
     from fsjax.sparsity.optimal_brain_surgeon import brain_surgeon
+    from fsjax.sparsity.sparse_files import load_sparse, save_sparse
     from fsjax.sparsity.summary import degrees, mask_figure, overlap, summarize
 
 #: The module of each name that is imported where it is first used.
@@ -117,6 +118,7 @@ _MODULE_OF = {
         "calibration": ("PrunedNetwork",),
         "compression": ("compress",),
         "optimal_brain_surgeon": ("brain_surgeon",),
+        "sparse_files": ("load_sparse", "save_sparse"),
         "summary": ("degrees", "mask_figure", "overlap", "summarize"),
     }.items()
     for name in names
@@ -182,6 +184,7 @@ __all__ = [
     "kth_smallest",
     "largest",
     "layer_sparsity",
+    "load_sparse",
     "magnitude",
     "magnitude_ste",
     "mask_figure",
@@ -207,6 +210,7 @@ __all__ = [
     "ria",
     "rigl",
     "saliency",
+    "save_sparse",
     "schedules",
     "similarity",
     "smallest",
