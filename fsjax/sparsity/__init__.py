@@ -8,7 +8,7 @@ Examples:
   ...     opt_state = tx.init({"kernel": jnp.ones((64, 10))})
   ...     print(sparsity.count_active(sparsity.masks_of(opt_state)))
   >>> schedule = sparsity.polynomial(20, 150, every=10)
-  >>> pruning = [sparsity.magnitude, sparsity.saliency, sparsity.random]
+  >>> pruning = [sparsity.magnitude, sparsity.saliency, sparsity.movement, sparsity.random]
   >>> for prune in [*pruning, sparsity.global_magnitude, sparsity.global_saliency]:
   ...     tx = sparsity.sparse(optax.adam(1e-3), prune(0.1, schedule=schedule), jax.random.key(0))
 """
@@ -46,6 +46,7 @@ from fsjax.sparsity.named_recipes import (
     grasp,
     magnitude,
     magnitude_ste,
+    movement,
     random,
     rigl,
     saliency,
@@ -194,6 +195,7 @@ __all__ = [
     "masked_weights",
     "masks_of",
     "may_shrink",
+    "movement",
     "n_of_m",
     "needs",
     "one_shot",

@@ -33,8 +33,14 @@ def test_each_mask_comes_back(first: list[bool], missing: int, last: list[bool])
 def network(density: float, dtype: Any = jnp.float32) -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     params = {
-        "conv": {"kernel": jnp.asarray(rng.normal(size=(3, 3, 4, 8)), dtype), "scale": np.ones(())},
-        "dense": {"kernel": jnp.asarray(rng.normal(size=(300, 100)), dtype), "step": np.arange(3)},
+        "conv": {
+            "kernel": jnp.asarray(rng.normal(size=(3, 3, 4, 8)), dtype),
+            "scale": np.float32(1),
+        },
+        "dense": {
+            "kernel": jnp.asarray(rng.normal(size=(300, 100)), dtype),
+            "step": np.arange(3, dtype=np.int32),
+        },
     }
     masks = jax.tree.map(lambda leaf: np.ones(leaf.shape, bool), params)
     for layer in masks.values():
