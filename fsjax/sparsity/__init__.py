@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     )
     from fsjax.sparsity.calibration import PrunedNetwork
     from fsjax.sparsity.compression import compress
+    from fsjax.sparsity.lottery import Ticket, lottery_tickets
     from fsjax.sparsity.optimal_brain_surgeon import brain_surgeon
     from fsjax.sparsity.sparse_files import load_sparse, save_sparse
     from fsjax.sparsity.summary import degrees, mask_figure, overlap, summarize
@@ -118,6 +119,7 @@ _MODULE_OF = {
         ),
         "calibration": ("PrunedNetwork",),
         "compression": ("compress",),
+        "lottery": ("Ticket", "lottery_tickets"),
         "optimal_brain_surgeon": ("brain_surgeon",),
         "sparse_files": ("load_sparse", "save_sparse"),
         "summary": ("degrees", "mask_figure", "overlap", "summarize"),
@@ -150,6 +152,7 @@ __all__ = [
     "Recipe",
     "Rewired",
     "SparseState",
+    "Ticket",
     "active_only",
     "apply_masks",
     "axes",
@@ -186,6 +189,7 @@ __all__ = [
     "largest",
     "layer_sparsity",
     "load_sparse",
+    "lottery_tickets",
     "magnitude",
     "magnitude_ste",
     "mask_figure",
