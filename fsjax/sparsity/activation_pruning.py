@@ -63,7 +63,7 @@ def wanda(
       >>> def apply(params, x):
       ...     return x @ params["kernel"]
       >>> x = jnp.asarray(data.X)
-      >>> pruned = sparsity.wanda(apply, params, x, density=0.5)
+      >>> pruned = sparsity.wanda(apply, params, x, density=0.5)  # a sparsity.PrunedNetwork
       >>> relative = sparsity.ria(apply, params, x, structure=sparsity.n_of_m(1, 2))
       >>> print(pruned.errors, relative.errors)
     """

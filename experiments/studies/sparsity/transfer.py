@@ -49,23 +49,23 @@ def main() -> None:
     options = flags.FLAGS
     chosen = problem(options.data)
     first, second = (digits(chosen, low) for low in (0, 5))
-    pretrain = trainer(chosen, None, options.steps, 1e-3)
+    pretrain = trainer(chosen, None, options.steps)
     trainers = {
-        (label, density, rate): trainer(chosen, recipe, options.steps, rate)
-        for (label, density), recipe in recipes(options.densities, options.steps).items()
-        for rate in map(float, options.rates)
+        name: trainer(chosen, recipe, options.steps)
+        for name, recipe in recipes(options.densities, options.steps).items()
     }
     rows = []
     for seed in range(options.seeds):
         new = jax.jit(chosen.model.init)(jax.random.key(seed), chosen.train[0][:1])
-        pretrained = pretrain(new, seed, *first.train)
+        pretrained = pretrain(new, seed, 1e-3, *first.train)
         other = jax.jit(chosen.model.init)(jax.random.key(seed + 1000), chosen.train[0][:1])
         layers = {**pretrained["params"], "Dense_2": other["params"]["Dense_2"]}
         few = tuple(part[: options.rows] for part in second.train)
-        for setting, train in trainers.items():
-            params = train({"params": layers}, seed, *few)
-            rows.append((*setting, seed, accuracy(chosen, second, params)))
-            print(*rows[-1], flush=True)
+        for (label, density), train in trainers.items():
+            for rate in map(float, options.rates):
+                params = train({"params": layers}, seed, rate, *few)
+                rows.append((label, density, rate, seed, accuracy(chosen, second, params)))
+                print(*rows[-1], flush=True)
     path = Path(options.out)
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = ["recipe", "density", "learning rate", "seed", "accuracy"]
@@ -96,13 +96,13 @@ def digits(chosen: Problem, low: int) -> Digits:
     return Digits(part(*chosen.train), part(*chosen.test))
 
 
-def trainer(
-    chosen: Problem, recipe: Recipe | None, steps: int, rate: float
-) -> Callable[..., PyTree]:
-    """``(params, seed, inputs, classes) -> params``: a training with a recipe, or a dense one."""
+def trainer(chosen: Problem, recipe: Recipe | None, steps: int) -> Callable[..., PyTree]:
+    """``(params, seed, learning rate, inputs, classes) -> params``: with a recipe, or dense."""
 
     @jax.jit
-    def train(params: PyTree, seed: int, inputs: jax.Array, classes: jax.Array) -> PyTree:
+    def train(
+        params: PyTree, seed: int, rate: jax.Array, inputs: jax.Array, classes: jax.Array
+    ) -> PyTree:
         inner = optax.with_extra_args_support(optax.adam(optax.cosine_decay_schedule(rate, steps)))
         key = jax.random.key(seed)
         tx = inner if recipe is None else sparsity.sparse(inner, recipe, key, chosen.where)
