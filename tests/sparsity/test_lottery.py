@@ -1,4 +1,7 @@
-"""Lottery tickets: nested masks of the largest trained weights, and early values."""
+"""Lottery tickets: nested masks of the largest trained weights, and early values.
+
+Covers ``fsjax.sparsity.lottery``.
+"""
 
 from __future__ import annotations
 
