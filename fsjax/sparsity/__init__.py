@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from fsjax.sparsity.compression import compress
     from fsjax.sparsity.lottery import Ticket, lottery_tickets
     from fsjax.sparsity.optimal_brain_surgeon import brain_surgeon
+    from fsjax.sparsity.shrinking import shrink
     from fsjax.sparsity.sparse_files import load_sparse, save_sparse
     from fsjax.sparsity.summary import degrees, mask_figure, overlap, summarize
 
@@ -121,6 +122,7 @@ _MODULE_OF = {
         "compression": ("compress",),
         "lottery": ("Ticket", "lottery_tickets"),
         "optimal_brain_surgeon": ("brain_surgeon",),
+        "shrinking": ("shrink",),
         "sparse_files": ("load_sparse", "save_sparse"),
         "summary": ("degrees", "mask_figure", "overlap", "summarize"),
     }.items()
@@ -218,6 +220,7 @@ __all__ = [
     "saliency",
     "save_sparse",
     "schedules",
+    "shrink",
     "similarity",
     "smallest",
     "snip",

@@ -82,6 +82,10 @@ LAUNCHERS: dict[str, tuple[str, str]] = {
         "--steps=12 --seeds=1 --densities=0.1 --rates=0.001 --out={tmp}/transfer.csv",
         "transfer.csv",
     ),
+    "studies/sparsity/shrinking": (
+        "--networks=lenet5 --steps=2 --seeds=1 --seconds=0 --out={tmp}/shrinking.csv",
+        "shrinking.csv",
+    ),
     "studies/sparsity/step_cost": (
         "--network=transformer --recipes=magnitude --turns=2 --every=2",
         "",
@@ -126,6 +130,7 @@ LONG = (
     "sparsify",
     "studies/sparsity/accuracy",
     "studies/sparsity/one_shot",
+    "studies/sparsity/shrinking",
     "sweep",
 )
 
