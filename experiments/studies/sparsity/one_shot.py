@@ -70,7 +70,7 @@ def main() -> None:
 
 def has_groups_of_four(path: tuple[str, ...], leaf: jax.Array) -> bool:
     """Chooses kernels whose number of inputs is divisible by 4; in LeNet-5, the dense layers."""
-    return leaf.ndim >= 2 and leaf.shape[-2] % 4 == 0
+    return sparsity.is_kernel(path, leaf) and leaf.shape[-2] % 4 == 0
 
 
 def by_magnitude(params: PyTree, structure: Structure | None) -> PyTree:

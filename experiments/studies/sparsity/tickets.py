@@ -122,7 +122,7 @@ def trainer(chosen: Problem, steps: int, end: int | None = None) -> Train:
 
 def accuracy(chosen: Problem, params: PyTree) -> float:
     """Accuracy on the test rows, in percent."""
-    scores = np.asarray(jax.jit(chosen.model.apply)(params, chosen.test[0]))
+    scores = np.asarray(chosen.model.apply(params, chosen.test[0]))
     return round(100 * float((scores.argmax(-1) == chosen.test[1]).mean()), 2)
 
 
