@@ -31,6 +31,7 @@ from fsjax.sparsity.updates import (
     SparseState,
     Wrapper,
     fixed,
+    moved,
     rewired,
     straight_through,
 )
@@ -74,8 +75,8 @@ def sparse(
     ``lambda key, params: sparse(inner, recipe, key).init(params)``.
 
     Under ``vmap`` over seeds, keep ``step`` unbatched, with ``SparseState(None, 0, 0, 0)`` as the
-    axes of the state going in and out, and a fifth 0 where a rule needs ``momentum``; else JAX
-    computes a change at every step and discards most.
+    axes of the state going in and out, and ``momentum=0`` or ``movement=0`` where a rule needs
+    these; else JAX computes a change at every step and discards most.
 
     Args:
       inner: any Optax optimiser.
@@ -119,8 +120,9 @@ def sparse(
         masks = wrapper.initial_masks(key_masks, params) if jax.tree.leaves(params) else params
         before = inner.init(params if recipe.straight_through else apply_masks(params, masks))
         mean = jax.tree.map(jnp.zeros_like, params) if recipe.needs_momentum else None
+        movement = jax.tree.map(_sum_of, params) if recipe.needs_movement else None
         stored = wrapper.as_stored(masks)
-        return SparseState(jnp.zeros([], jnp.int32), key_state, stored, before, mean)
+        return SparseState(jnp.zeros([], jnp.int32), key_state, stored, before, mean, movement)
 
     def update(
         updates: PyTree,
@@ -138,7 +140,12 @@ def sparse(
         mean = state.momentum
         if mean is not None:
             mean = optax.tree.update_moment(updates, mean, recipe.momentum_decay, 1)
-        state = state._replace(step=optax.safe_increment(state.step), momentum=mean)
+        movement = state.movement
+        if movement is not None:
+            movement = moved(movement, params, updates)
+        state = state._replace(
+            step=optax.safe_increment(state.step), momentum=mean, movement=movement
+        )
         scores = {
             "similarity": similarity,
             "importance": importance,
@@ -346,6 +353,11 @@ def _has_change(times: TopologySchedule, step: int) -> bool:
 
 def _state_of(opt_state: PyTree) -> SparseState:
     return next(filter(_is_sparse, jax.tree.leaves(opt_state, is_leaf=_is_sparse)))
+
+
+def _sum_of(leaf: Array) -> Array:
+    """Zeros for a sum over many steps, which bfloat16 would not hold."""
+    return jnp.zeros_like(leaf, jnp.promote_types(leaf.dtype, jnp.float32))
 
 
 def _is_other(node: Any) -> bool:

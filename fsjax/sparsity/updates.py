@@ -48,6 +48,8 @@ class SparseState(NamedTuple):
       inner: state of the wrapped optimiser, with its initial value at inactive connections.
       momentum: running mean of the gradients in the structure of the parameters, where a rule
         needs it, else ``None``.
+      movement: sum of ``-weight x gradient`` in the structure of the parameters, at least float32,
+        where a rule needs it, else ``None``.
     """
 
     step: Array
@@ -55,6 +57,7 @@ class SparseState(NamedTuple):
     masks: PyTree
     inner: optax.OptState
     momentum: PyTree | None = None
+    movement: PyTree | None = None
 
 
 class Call(NamedTuple):
@@ -125,7 +128,8 @@ class Wrapper:
         if not self.recipe.straight_through:
             weights = apply_masks(weights, masks)
         cut = to_layers(weights, kernels), to_layers(masks, kernels)
-        trees = call.scores | {"gradient": gradients, "momentum": state.momentum}
+        sums = {"momentum": state.momentum, "movement": state.movement}
+        trees = call.scores | sums | {"gradient": gradients}
         fields: dict[str, Any] = {
             field: None if tree is None else to_layers(tree, kernels)
             for field, tree in trees.items()
@@ -140,6 +144,19 @@ class Wrapper:
         return Changed(
             *(from_layers(new, kernels, old) for new, old in zip(changed, before, strict=True))
         )
+
+
+def moved(movement: PyTree, params: PyTree, gradients: PyTree) -> PyTree:
+    """The movement after one more step: plus ``-weight x gradient`` (Sanh et al., 2020, eq. 3).
+
+    Steps with a gradient that is not finite count as 0: they would hide all others.
+    """
+
+    def added(total: Array, weight: Array, gradient: Array) -> Array:
+        change = -weight.astype(total.dtype) * gradient.astype(total.dtype)
+        return total + jnp.where(jnp.isfinite(change), change, 0)
+
+    return jax.tree.map(added, movement, params, gradients)
 
 
 def fixed(wrapper: Wrapper, call: Call, state: SparseState) -> tuple[PyTree, SparseState]:
