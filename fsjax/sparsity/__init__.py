@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         quantize,
     )
     from fsjax.sparsity.compression import compress
+    from fsjax.sparsity.connection_ages import bias_correction
     from fsjax.sparsity.optimal_brain_surgeon import brain_surgeon
     from fsjax.sparsity.summary import degrees, mask_figure, overlap, summarize
 
@@ -112,6 +113,7 @@ _MODULE_OF = {
             "quantize",
         ),
         "compression": ("compress",),
+        "connection_ages": ("bias_correction",),
         "optimal_brain_surgeon": ("brain_surgeon",),
         "summary": ("degrees", "mask_figure", "overlap", "summarize"),
     }.items()
@@ -145,6 +147,7 @@ __all__ = [
     "active_only",
     "apply_masks",
     "axes",
+    "bias_correction",
     "binmask_optimizer",
     "block",
     "brain_surgeon",

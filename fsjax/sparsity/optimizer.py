@@ -5,18 +5,20 @@
     params = sparsity.mask_params(params, opt_state)
 
 The training loop stays as it is: ``tx.update`` and ``optax.apply_updates`` keep inactive weights
-at exactly 0 and change the connections at the scheduled steps. Jit the training step; otherwise JAX
-recompiles the change of connections in every call. ``examples/sparse_cnn.py`` is a full example.
+at exactly 0 and change the connections at the scheduled steps. Jit the training step, as with any
+optimiser of Optax. ``examples/sparse_cnn.py`` is a full example.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
@@ -112,6 +114,8 @@ def sparse(
     """
     inner = optax.with_extra_args_support(inner)
     wrapper = Wrapper(inner, recipe, where, axes, output_first, packed_masks)
+    step = functools.partial(_kind_of_step(recipe), wrapper)
+    compiled_step = jax.jit(step)
 
     def init(params: PyTree) -> SparseState:
         key_masks, key_state = jax.random.split(jax.random.clone(key))
@@ -146,11 +150,8 @@ def sparse(
         }
         words = jax.random.key_data(state.key)
         call = Call(updates, params, scores, search, extra, words)
-        if recipe.drop is None:
-            return fixed(wrapper, call, state)
-        if recipe.straight_through:
-            return straight_through(wrapper, call, state)
-        return rewired(wrapper, call, state)
+        # Outside of jit, JAX would compile the loop of a change again in every call.
+        return (compiled_step if _is_concrete((call, state)) else step)(call, state)
 
     return optax.GradientTransformationExtraArgs(init, update)
 
@@ -215,7 +216,7 @@ def with_masks(
 
     Args:
       opt_state: state of :func:`sparse` before the first step.
-      masks: bool arrays, all true where nothing is masked.
+      masks: bool arrays, or packed ones, all true where nothing is masked.
       recipe: recipe with whose structure and counts the masks must agree; ``None`` accepts any.
       where, axes: as for :func:`sparse`.
 
@@ -223,7 +224,7 @@ def with_masks(
       ConfigError: if the tree or the shapes differ from those of the parameters, if masks are
         neither bool nor 0 and 1, or if they do not have the structure or the counts of the recipe.
     """
-    present = masks_of(opt_state)
+    present, masks = masks_of(opt_state), unpack(masks)
     # Structures are of jaxlib, which has no types.
     new_structure: object = jax.tree.structure(masks)
     if new_structure != jax.tree.structure(present):
@@ -342,6 +343,23 @@ def _problems_of_recipe(
 def _has_change(times: TopologySchedule, step: int) -> bool:
     """Whether a change has come by a step."""
     return bool(jnp.any(jax.vmap(times.is_due)(jnp.arange(1, step + 1))))
+
+
+def _kind_of_step(
+    recipe: Recipe,
+) -> Callable[[Wrapper, Call, SparseState], tuple[PyTree, SparseState]]:
+    if recipe.drop is None:
+        return fixed
+    return straight_through if recipe.straight_through else rewired
+
+
+def _is_concrete(tree: PyTree) -> bool:
+    """Whether all leaves are arrays with values; a line search also takes the loss, a function."""
+    return all(
+        isinstance(leaf, jax.Array | np.ndarray | np.generic | float)
+        and not isinstance(leaf, jax.core.Tracer)
+        for leaf in jax.tree.leaves(tree)
+    )
 
 
 def _state_of(opt_state: PyTree) -> SparseState:

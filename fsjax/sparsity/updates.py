@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jax import Array
+from jax import Array, export
 
 from fsjax.errors import ConfigError
 from fsjax.sparsity import grow
@@ -55,6 +55,9 @@ class SparseState(NamedTuple):
     masks: PyTree
     inner: optax.OptState
     momentum: PyTree | None = None
+
+
+export.register_namedtuple_serialization(SparseState, serialized_name="fsjax.sparsity.SparseState")
 
 
 class Call(NamedTuple):
@@ -336,15 +339,7 @@ def keep_moments(
 ) -> PyTree:
     """The state of an optimiser where connections were kept, its initial value elsewhere."""
     fresh = optimizer.init(changed.params)
-    # kept in place of every copy of the parameters, and True in place of everything else
-    selected = optax.tree.map_params(
-        optimizer,
-        lambda leaf, keep: leaf if _is_masked_out(leaf) else keep,
-        state,
-        changed.kept,
-        transform_non_params=lambda _: True,
-        is_leaf=_is_masked_out,
-    )
+    selected = _in_place_of_copies(optimizer, state, changed.kept)
 
     def choose(keep: Array | bool, old: Array, initial: Array) -> Array:
         # Factored moments have no entry for each connection.
@@ -353,6 +348,30 @@ def keep_moments(
         return jnp.where(keep, old, initial)
 
     return jax.tree.map(choose, selected, state, fresh)
+
+
+def _in_place_of_copies(
+    optimizer: optax.GradientTransformation, state: PyTree, kept: PyTree
+) -> PyTree:
+    """``kept`` in place of every copy of the parameters, and True in place of everything else."""
+    try:
+        return optax.tree.map_params(
+            optimizer,
+            lambda leaf, keep: leaf if _is_masked_out(leaf) else keep,
+            state,
+            kept,
+            transform_non_params=lambda _: True,
+            is_leaf=_is_masked_out,
+        )
+    except IndexError:
+        # The line searches of Optax look for a first leaf, and map_params shows them a tree
+        # without any. They keep copies in the structure of the parameters.
+        structure: object = jax.tree.structure(kept)
+
+        def is_copy(node: Any) -> bool:
+            return structure == jax.tree.structure(node)
+
+        return jax.tree.map(lambda node: kept if is_copy(node) else True, state, is_leaf=is_copy)
 
 
 def _is_masked_out(node: Any) -> bool:
