@@ -32,20 +32,22 @@ def bias_correction(
     """Corrects the steps of Adam for connections that were grown during the training.
 
     Adam divides its moments by ``1 - b ** t`` at step t, as they begin at 0 (Kingma and Ba, 2015,
-    section 3). Those of a connection grown at a later step begin at 0 then, while t goes on, so its
-    first steps are up to ``(1 - b1) / sqrt(1 - b2)``, about 3, to 6 times too long. Put behind such
-    an optimiser, this multiplies each update by the factor that makes it Adam's with steps counted
-    from the growth, up to ``eps``:
+    section 3). Those of a connection grown at a later step begin at 0 then, while t goes on. Late in
+    a training, its first step is ``(1 - b1) / sqrt(1 - b2)``, 3.2 times that of a new Adam, and its
+    twelfth 6.6 times. Put behind such an optimiser, this multiplies each update by the factor that
+    makes it Adam's with steps counted from the growth, up to ``eps``:
 
         ``(1 - b1^t) / (1 - b1^k) * sqrt((1 - b2^k) / (1 - b2^t)) * min(k / warm_up, 1)``
 
-    for a connection of age k, counted from its first update that is not 0. It fits optimisers whose update is the corrected mean of the
-    gradients over the root of the corrected mean of their squares: ``optax.adam``, ``adamw`` (the
-    factor then also applies to the decay), ``adabelief``. For those that correct nothing, such as
-    ``sgd`` and ``lion``, ``b1=0, b2=0`` leave the warm-up alone. Those that use t otherwise
-    (``nadam``, ``radam``, ``lamb``) are corrected only roughly.
+    for a connection of age k, counted from its first update that is not 0. It fits optimisers
+    whose update is the corrected mean of the gradients over the root of the corrected mean of their
+    squares: ``optax.adam``, ``adamw`` (the factor then also applies to the decay), ``adabelief``.
+    For those that correct nothing, such as ``sgd`` and ``lion``, ``b1=0, b2=0`` leave the warm-up
+    alone. Those that use t otherwise (``nadam``, ``radam``, ``lamb``) are corrected only roughly.
 
-    Longer first steps let new connections catch up; see the study before using this.
+    It is not part of :func:`fsjax.sparsity.sparse`, because the longer first steps let new
+    connections catch up: without the correction RigL and SET are more accurate
+    (``docs/sparse-training/moving.md`` has the numbers).
 
     Args:
       b1, b2: decays of the two moments of the optimiser, in [0, 1); 0 is for a moment that is not
