@@ -32,10 +32,10 @@ def bias_correction(
     """Corrects the steps of Adam for connections that were grown during the training.
 
     Adam divides its moments by ``1 - b ** t`` at step t, as they begin at 0 (Kingma and Ba, 2015,
-    section 3). Those of a connection grown at a later step begin at 0 then, while t goes on. Late in
-    a training, its first step is ``(1 - b1) / sqrt(1 - b2)``, 3.2 times that of a new Adam, and its
-    twelfth 6.6 times. Put behind such an optimiser, this multiplies each update by the factor that
-    makes it Adam's with steps counted from the growth, up to ``eps``:
+    section 3). Those of a connection grown at a later step begin at 0 then, while t goes on. Late
+    in a training, its first step is ``(1 - b1) / sqrt(1 - b2)``, 3.2 times that of a new Adam, and
+    its twelfth 6.6 times. Put behind such an optimiser, this multiplies each update by the factor
+    that makes it Adam's with steps counted from the growth, up to ``eps``:
 
         ``(1 - b1^t) / (1 - b1^k) * sqrt((1 - b2^k) / (1 - b2^t)) * min(k / warm_up, 1)``
 

@@ -11,14 +11,12 @@ optimiser of Optax. ``examples/sparse_cnn.py`` is a full example.
 
 from __future__ import annotations
 
-import functools
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax import Array
 
@@ -58,7 +56,9 @@ def sparse(
     also looks at inactive connections.
 
     A change resets the optimiser's moments of new and of removed connections; a connection that is
-    dropped and grown again in the same change keeps its weight and moments. Rules compare the
+    dropped and grown again in the same change keeps its weight and moments. Step counts go on, so
+    Adam's first steps of new connections are long: see :func:`fsjax.sparsity.bias_correction`.
+    Rules compare the
     weights after the gradient step, which then trains only the connections that stay: a norm of
     all gradients, as for clipping, does not contain the others. In RigL the change replaces the
     gradient step, so schedules inside ``inner`` do not advance at that step.
@@ -71,9 +71,10 @@ def sparse(
     A change at a step whose gradient is not finite does not take place; with a schedule of one
     change, such as ``one_shot``, there is no other.
 
-    The key gives the connections: ``vmap`` of ``init`` over parameters has the same masks for all
-    seeds. For others, map over the keys too, with
-    ``lambda key, params: sparse(inner, recipe, key).init(params)``.
+    The key gives the connections, and ``init`` takes no other: ``vmap`` of ``init`` over parameters
+    has the same masks for all seeds. For others, map over the keys too, with
+    ``lambda key, params: sparse(inner, recipe, key).init(params)``. Changes use the key in the
+    state, so that any such optimiser may compute the updates.
 
     Under ``vmap`` over seeds, keep ``step`` unbatched, with ``SparseState(None, 0, 0, 0)`` as the
     axes of the state going in and out, and a fifth 0 where a rule needs ``momentum``; else JAX
@@ -114,8 +115,6 @@ def sparse(
     """
     inner = optax.with_extra_args_support(inner)
     wrapper = Wrapper(inner, recipe, where, axes, output_first, packed_masks)
-    step = functools.partial(_kind_of_step(recipe), wrapper)
-    compiled_step = jax.jit(step)
 
     def init(params: PyTree) -> SparseState:
         key_masks, key_state = jax.random.split(jax.random.clone(key))
@@ -150,8 +149,11 @@ def sparse(
         }
         words = jax.random.key_data(state.key)
         call = Call(updates, params, scores, search, extra, words)
-        # Outside of jit, JAX would compile the loop of a change again in every call.
-        return (compiled_step if _is_concrete((call, state)) else step)(call, state)
+        if recipe.drop is None:
+            return fixed(wrapper, call, state)
+        if recipe.straight_through:
+            return straight_through(wrapper, call, state)
+        return rewired(wrapper, call, state)
 
     return optax.GradientTransformationExtraArgs(init, update)
 
@@ -343,23 +345,6 @@ def _problems_of_recipe(
 def _has_change(times: TopologySchedule, step: int) -> bool:
     """Whether a change has come by a step."""
     return bool(jnp.any(jax.vmap(times.is_due)(jnp.arange(1, step + 1))))
-
-
-def _kind_of_step(
-    recipe: Recipe,
-) -> Callable[[Wrapper, Call, SparseState], tuple[PyTree, SparseState]]:
-    if recipe.drop is None:
-        return fixed
-    return straight_through if recipe.straight_through else rewired
-
-
-def _is_concrete(tree: PyTree) -> bool:
-    """Whether all leaves are arrays with values; a line search also takes the loss, a function."""
-    return all(
-        isinstance(leaf, jax.Array | np.ndarray | np.generic | float)
-        and not isinstance(leaf, jax.core.Tracer)
-        for leaf in jax.tree.leaves(tree)
-    )
 
 
 def _state_of(opt_state: PyTree) -> SparseState:

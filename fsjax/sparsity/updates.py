@@ -163,7 +163,11 @@ def straight_through(
     def changed() -> PyTree:
         return wrapper.as_stored(wrapper.change(call, state, weights, masks, call.gradients).masks)
 
-    stored = jax.lax.cond(wrapper.recipe.is_due(state.step), changed, lambda: state.masks)
+    due = wrapper.recipe.is_due(state.step)
+    if not isinstance(due, jax.core.Tracer):
+        stored = changed() if due else state.masks
+    else:
+        stored = jax.lax.cond(due, changed, lambda: state.masks)
     return moves, state._replace(masks=stored, inner=after)
 
 
@@ -382,8 +386,11 @@ def change_if(condition: Array, change: Callable[[PyTree], PyTree], carry: PyTre
     """``change(carry)`` if the condition holds, else ``carry``; derivatives as of ``lax.cond``.
 
     ``lax.cond`` copies what passes through it; a loop of at most one pass works in place. What
-    ``change`` looks at must therefore be part of the carry, if it is in there at all.
+    ``change`` looks at must therefore be part of the carry, if it is in there at all. Outside of
+    ``jit``, where JAX would compile the loop in every call, Python decides.
     """
+    if not isinstance(condition, jax.core.Tracer):
+        return change(carry) if condition else carry
     changed, constants = jax.closure_convert(change, carry)
 
     @jax.custom_jvp
