@@ -17,12 +17,12 @@ class BiasCorrectionState(NamedTuple):
     """State of :func:`bias_correction`.
 
     Attributes:
-      count: int32, updates so far.
+      step: int32, updates so far.
       ages: int32 in the structure and shapes of the parameters: updates of each connection since
         it was grown. A change of connections resets them like moments.
     """
 
-    count: Array
+    step: Array
     ages: PyTree
 
 
@@ -78,7 +78,7 @@ def bias_correction(
     def update(
         updates: PyTree, state: BiasCorrectionState, params: PyTree | None = None
     ) -> tuple[PyTree, BiasCorrectionState]:
-        count = optax.safe_increment(state.count)
+        count = optax.safe_increment(state.step)
         first = count == 1
 
         def older(age: Array, move: Array) -> Array:
