@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     )
     from fsjax.sparsity.calibration import PrunedNetwork
     from fsjax.sparsity.compression import compress
+    from fsjax.sparsity.connection_ages import bias_correction
     from fsjax.sparsity.lottery import Ticket, lottery_tickets
     from fsjax.sparsity.optimal_brain_surgeon import brain_surgeon
     from fsjax.sparsity.shrinking import shrink
@@ -121,6 +122,7 @@ _MODULE_OF = {
         "calibration": ("PrunedNetwork",),
         "compression": ("compress",),
         "lottery": ("Ticket", "lottery_tickets"),
+        "connection_ages": ("bias_correction",),
         "optimal_brain_surgeon": ("brain_surgeon",),
         "shrinking": ("shrink",),
         "sparse_files": ("load_sparse", "save_sparse"),
@@ -158,6 +160,7 @@ __all__ = [
     "active_only",
     "apply_masks",
     "axes",
+    "bias_correction",
     "binmask_optimizer",
     "block",
     "brain_surgeon",

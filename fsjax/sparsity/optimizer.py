@@ -5,8 +5,8 @@
     params = sparsity.mask_params(params, opt_state)
 
 The training loop stays as it is: ``tx.update`` and ``optax.apply_updates`` keep inactive weights
-at exactly 0 and change the connections at the scheduled steps. Jit the training step; otherwise JAX
-recompiles the change of connections in every call. ``examples/sparse_cnn.py`` is a full example.
+at exactly 0 and change the connections at the scheduled steps. Jit the training step, as with any
+optimiser of Optax. ``examples/sparse_cnn.py`` is a full example.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def sparse(
     also looks at inactive connections.
 
     A change resets the optimiser's moments of new and of removed connections; a connection that is
-    dropped and grown again in the same change keeps its weight and moments. Rules compare the
+    dropped and grown again in the same change keeps its weight and moments. Step counts go on, so
+    Adam's first steps of new connections are long: see :func:`fsjax.sparsity.bias_correction`.
+    Rules compare the
     weights after the gradient step, which then trains only the connections that stay: a norm of
     all gradients, as for clipping, does not contain the others. In RigL the change replaces the
     gradient step, so schedules inside ``inner`` do not advance at that step.
@@ -70,9 +72,10 @@ def sparse(
     A change at a step whose gradient is not finite does not take place; with a schedule of one
     change, such as ``one_shot``, there is no other.
 
-    The key gives the connections: ``vmap`` of ``init`` over parameters has the same masks for all
-    seeds. For others, map over the keys too, with
-    ``lambda key, params: sparse(inner, recipe, key).init(params)``.
+    The key gives the connections, and ``init`` takes no other: ``vmap`` of ``init`` over parameters
+    has the same masks for all seeds. For others, map over the keys too, with
+    ``lambda key, params: sparse(inner, recipe, key).init(params)``. Changes use the key in the
+    state, so that any such optimiser may compute the updates.
 
     Under ``vmap`` over seeds, keep ``step`` unbatched, with ``SparseState(None, 0, 0, 0)`` as the
     axes of the state going in and out, and ``momentum=0`` or ``movement=0`` where a rule needs
@@ -222,7 +225,7 @@ def with_masks(
 
     Args:
       opt_state: state of :func:`sparse` before the first step.
-      masks: bool arrays, all true where nothing is masked.
+      masks: bool arrays, or packed ones, all true where nothing is masked.
       recipe: recipe with whose structure and counts the masks must agree; ``None`` accepts any.
       where, axes: as for :func:`sparse`.
 
@@ -230,7 +233,7 @@ def with_masks(
       ConfigError: if the tree or the shapes differ from those of the parameters, if masks are
         neither bool nor 0 and 1, or if they do not have the structure or the counts of the recipe.
     """
-    present = masks_of(opt_state)
+    present, masks = masks_of(opt_state), unpack(masks)
     # Structures are of jaxlib, which has no types.
     new_structure: object = jax.tree.structure(masks)
     if new_structure != jax.tree.structure(present):
