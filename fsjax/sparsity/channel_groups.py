@@ -22,7 +22,8 @@ class ChannelGroup:
     """Channels each of which can be removed: the same axes of the same parameters hold them.
 
     Attributes:
-      name: path of the first parameter whose outputs they are.
+      name: path of the first parameter whose outputs they are; with a number, ``path[0]``, if its
+        outputs are of several groups.
       size: number of channels.
       entries: for each axis, the entries ``(size, ...)`` that go with each channel.
       made: axes of the weights whose outputs the channels are.
@@ -195,7 +196,18 @@ def _grouped(
         for axis, labels in axes.items()
         if axis[0] not in shrinking and made.intersection(labels.tolist())
     }
-    return Channels(tuple(found), kept)
+    return Channels(_distinct(found), kept)
+
+
+def _distinct(groups: list[ChannelGroup]) -> tuple[ChannelGroup, ...]:
+    """The groups with numbers in names that several have."""
+    names = [group.name for group in groups]
+    return tuple(
+        dataclasses.replace(group, name=f"{group.name}[{names[:place].count(group.name)}]")
+        if names.count(group.name) > 1
+        else group
+        for place, group in enumerate(groups)
+    )
 
 
 def _reason(reader: ChannelReader, labels: np.ndarray) -> str:

@@ -16,6 +16,7 @@ from jax import Array
 
 from fsjax.errors import ConfigError
 from fsjax.sparsity.inference_kernels import convolution_forms, kernel_forms
+from fsjax.sparsity.kernel_axes import AxesByPath, kernel_axes
 from fsjax.sparsity.linear_maps import Handler, LinearMap, evaluator, linear_maps
 from fsjax.sparsity.masks import apply_masks
 from fsjax.sparsity.trees import leaves_by_name, with_leaves
@@ -105,7 +106,12 @@ class Compressed:
 
 
 def compress(
-    function: Callable, params: PyTree, masks: PyTree, *inputs: PyTree, portable: bool = False
+    function: Callable,
+    params: PyTree,
+    masks: PyTree,
+    *inputs: PyTree,
+    portable: bool = False,
+    axes: AxesByPath | None = None,
 ) -> Compressed:
     """Stores every pruned layer of a network in the form that is fastest on this machine.
 
@@ -123,6 +129,8 @@ def compress(
       masks: bool arrays in the structure of ``params``.
       *inputs: an example with the batch size of later calls; others work, but may be slower.
       portable: whether to leave out forms that ``jax.export`` does not support.
+      axes: of :func:`fsjax.sparsity.axes`, which leaves dense what the network does not use as a
+        kernel; inputs and outputs are read from the function in any case.
 
     Returns:
       The network as a function of the inputs only, equal to the masked network up to rounding.
@@ -143,6 +151,8 @@ def compress(
     params = apply_masks(params, masks)
     by_path = leaves_by_name(masks)
     pruned = {path for path, mask in by_path.items() if not np.asarray(mask).all()}
+    if axes is not None and pruned:
+        pruned &= set(kernel_axes(params, axes=axes))
     maps = {linear.path: linear for linear in linear_maps(function, params, *inputs)}
     if not pruned & set(maps):
         if not pruned:

@@ -222,6 +222,18 @@ def test_large_arrays_are_arguments_of_the_program(monkeypatch: Any) -> None:
         np.testing.assert_allclose(fast(IMAGES), expected, rtol=1e-4, atol=1e-5)
 
 
+def test_what_the_axes_call_no_kernel_stays_dense() -> None:
+    def network(params: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ params["first"]) @ params["second"]
+
+    params = {"first": jnp.ones((4, 8)), "second": jnp.ones((8, 2))}
+    masks = {path: jnp.eye(*leaf.shape, dtype=bool) for path, leaf in params.items()}
+    axes = {**sparsity.axes(network, params, jnp.ones((1, 4)))}
+    axes["first"] = sparsity.ParameterAxes("other")
+    fast = sparsity.compress(network, params, masks, jnp.ones((1, 4)), axes=axes)
+    assert [layer.path for layer in fast.layers] == ["second"]
+
+
 def test_networks_without_anything_to_compress() -> None:
     masks = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), PARAMS)
     full = functools.partial(sparsity.compress, MODEL.apply, PARAMS, masks, IMAGES)

@@ -356,6 +356,25 @@ def mlp(params: PyTree, x: Array) -> Array:
     return jax.nn.relu(x @ params["first"] + params["bias"]) @ params["second"]
 
 
+def halves(params: PyTree, x: Array) -> Array:
+    hidden = jnp.tanh(x @ params["both"])
+    middle = params["left"].shape[0]
+    return hidden[:, :middle] @ params["left"] + hidden[:, middle:] @ params["right"]
+
+
+def test_each_part_of_a_layer_loses_its_own_weakest() -> None:
+    params = {"both": of(1, 4, 10), "left": of(2, 5, 2), "right": of(3, 5, 2)}
+    params["left"] = params["left"].at[1].set(0)
+    params["right"] = params["right"].at[3].set(0)
+    x = of(4, 6, 4)
+    shrunk = sparsity.shrink(halves, params, x, ratio={"both": 0.2})
+    assert {name: list(np.flatnonzero(gone)) for name, gone in shrunk.removed.items()} == {
+        "both[0]": [1],
+        "both[1]": [3],
+    }
+    chex.assert_trees_all_close(halves(shrunk.params, x), halves(params, x), rtol=1e-5)
+
+
 @given(st.integers(1, 9), st.floats(0, 0.99))
 @settings(max_examples=10, deadline=None)
 def test_the_weakest_channels_go_and_one_is_left(hidden: int, ratio: float) -> None:
