@@ -1,0 +1,174 @@
+"""The entries of ``reproduction/figures.toml``: what a figure says, and how its rows are judged."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fsjax.errors import ConfigError
+
+#: The file of the entries, and the folder of their rows, relative to the root of the repository.
+ENTRIES = Path("reproduction/figures.toml")
+ROWS = Path("reproduction/figures")
+
+#: The ways in which a check compares two values.
+WAYS = ("above", "below", "equal")
+
+#: Kinds of pictures.
+KINDS = ("lines", "bars", "maps")
+
+
+class Check(NamedTuple):
+    """Comparisons of values of a figure, one for each panel and place.
+
+    Attributes:
+      text: what is compared, in words, for the page.
+      metric: the metric of both values.
+      of: the series that is compared.
+      than: the series or number that it is compared with; empty for ``of`` itself at ``than_x``.
+      way: one of :data:`WAYS`.
+      margin: how far above or below, or how near, in units of the metric.
+      x: places on the axis; empty for all that both series have.
+      than_x: the place of ``than``; empty for the same place.
+      panels: empty for all.
+    """
+
+    text: str
+    metric: str
+    of: str
+    than: str | float = ""
+    way: str = "above"
+    margin: float = 0.0
+    x: tuple[str, ...] = ()
+    than_x: str = ""
+    panels: tuple[str, ...] = ()
+
+
+class Picture(NamedTuple):
+    """How the rows are drawn.
+
+    Attributes:
+      kind: one of :data:`KINDS`.
+      metrics: those that are drawn, each in panels of its own; empty for all.
+      x, y: labels of the axes.
+      log: the axes with a logarithmic scale, of ``"xy"``.
+      across: panels per row.
+      series: those that are drawn, in this order; empty for all.
+      width: of a map, in pixels.
+      note: a line below the picture on the page.
+    """
+
+    kind: str = "lines"
+    metrics: tuple[str, ...] = ()
+    x: str = ""
+    y: str = ""
+    log: str = ""
+    across: int = 3
+    series: tuple[str, ...] = ()
+    width: int = 0
+    note: str = ""
+
+
+class Entry(NamedTuple):
+    """A figure or claim of a paper.
+
+    Attributes:
+      paper: the paper, as in ``wast``.
+      name: the number of the figure, or a word for a claim, a table or a section.
+      title: what it is called on the page: ``Figure 5``.
+      message: what the paper says with it, in our words.
+      why_not: why there are no rows; an entry has it, or rows and ``checks``.
+      command: the command that gives the rows, if it is not that of ``experiments.figures``.
+      scope: what is smaller here than in the paper.
+      checks: how the rows are judged; an entry without any shows no outcome.
+      picture: how they are drawn.
+    """
+
+    paper: str
+    name: str
+    title: str
+    message: str
+    why_not: str = ""
+    command: str = ""
+    scope: str = ""
+    checks: tuple[Check, ...] = ()
+    picture: Picture = Picture()
+
+    @property
+    def key(self) -> str:
+        """The name for ``--figure``: ``wast/5``."""
+        return f"{self.paper}/{self.name}"
+
+    @property
+    def runs(self) -> bool:
+        """Whether the figure has rows here."""
+        return not self.why_not
+
+    @property
+    def how(self) -> str:
+        """The command that gives the rows."""
+        return self.command or (
+            f"python -m experiments.figures --figure={self.key} --workdir=runs/figures"
+        )
+
+
+def read_entries(path: Path = ENTRIES) -> tuple[Entry, ...]:
+    """Reads all entries, in the order of the file.
+
+    Raises:
+      ConfigError: for an entry with an unknown field, way or kind, one that a second entry repeats,
+        or one that has both ``why_not`` and checks, or neither.
+    """
+    entries = tuple(
+        _entry(fields, f"{path}: entry {number}")
+        for number, fields in enumerate(tomllib.loads(path.read_text())["entry"], start=1)
+    )
+    keys = [entry.key for entry in entries]
+    if twice := {key for key in keys if keys.count(key) > 1}:
+        raise ConfigError(f"{path} has several entries {', '.join(sorted(twice))}; keep one")
+    return entries
+
+
+def _entry(fields: dict[str, Any], where: str) -> Entry:
+    checks = tuple(_made(Check, check, where) for check in fields.pop("check", ()))
+    picture = _made(Picture, fields.pop("picture", {}), where)
+    entry: Entry = _made(Entry, fields, where)._replace(checks=checks, picture=picture)
+    if bool(entry.why_not) == bool(checks):
+        raise ConfigError(f"{where} needs either why_not or checks of its rows")
+    if odd := {check.way for check in checks} - {*WAYS}:
+        raise ConfigError(f"{where} has the way {odd.pop()!r}; use {', '.join(WAYS)}")
+    if picture.kind not in KINDS:
+        raise ConfigError(f"{where} has a picture {picture.kind!r}; use {', '.join(KINDS)}")
+    return entry
+
+
+def _made(kind: type[Any], fields: dict[str, Any], where: str) -> Any:
+    if odd := set(fields) - {*kind._fields}:
+        known = ", ".join(kind._fields)
+        raise ConfigError(f"{where} has an unknown field {odd.pop()!r}; use {known}")
+    if lacks := set(kind._fields) - set(kind._field_defaults) - set(fields):
+        raise ConfigError(f"{where} lacks {', '.join(sorted(lacks))}")
+    lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+    return kind(**{**fields, **lists})
+
+
+def chosen(entries: Sequence[Entry], names: Sequence[str]) -> list[Entry]:
+    """The entries with rows that ``--figure`` names: papers, or single figures as ``wast/5``.
+
+    Raises:
+      ConfigError: for a name that no entry has, or that of a figure without rows.
+    """
+    for name in names:
+        fitting = [entry for entry in entries if name in (entry.paper, entry.key)]
+        if not fitting:
+            known = ", ".join(entry.key for entry in entries if entry.runs)
+            raise ConfigError(f"unknown figure {name!r}; there are {known}")
+        if not any(entry.runs for entry in fitting):
+            raise ConfigError(f"{name} has no run here: {fitting[0].why_not}")
+    return [
+        entry
+        for entry in entries
+        if entry.runs and (not names or {entry.paper, entry.key} & {*names})
+    ]
