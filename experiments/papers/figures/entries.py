@@ -17,7 +17,7 @@ ROWS = Path("reproduction/figures")
 WAYS = ("above", "below", "equal")
 
 #: Kinds of pictures.
-KINDS = ("lines", "bars", "maps")
+KINDS = ("lines", "bars")
 
 
 class Check(NamedTuple):
@@ -54,9 +54,10 @@ class Picture(NamedTuple):
       metrics: those that are drawn, each in panels of its own; empty for all.
       x, y: labels of the axes.
       log: the axes with a logarithmic scale, of ``"xy"``.
+      log_metrics: the metrics that have them; empty for all.
       across: panels per row.
       series: those that are drawn, in this order; empty for all.
-      width: of a map, in pixels.
+      maps: metrics that are drawn as pixels, with a panel per series, ``width`` pixels wide.
       note: a line below the picture on the page.
     """
 
@@ -65,6 +66,8 @@ class Picture(NamedTuple):
     x: str = ""
     y: str = ""
     log: str = ""
+    log_metrics: tuple[str, ...] = ()
+    maps: tuple[str, ...] = ()
     across: int = 3
     series: tuple[str, ...] = ()
     width: int = 0

@@ -1,4 +1,4 @@
-"""Draws the rows of any figure: lines or bars over panels, or maps of pixels."""
+"""Draws the rows of any figure: lines, bars and maps of pixels in panels."""
 
 from __future__ import annotations
 
@@ -41,28 +41,30 @@ def draw(entry: Entry, table: pd.DataFrame) -> Figure:
         table = table[table["metric"].isin(picture.metrics)]
     series = list(picture.series) or list(dict.fromkeys(table["series"]))
     table = table[table["series"].isin(series)]
-    names = ["panel", "metric"] if picture.kind != "maps" else ["panel", "series"]
-    parts = {key: part for key, part in table.groupby(names, sort=False)}
+    is_map = table["metric"].isin(picture.maps)
+    # A map has one panel for each series, all others one for all of them.
+    table = table.assign(part=table["series"].where(is_map, ""))
+    parts = {key: part for key, part in table.groupby(["panel", "metric", "part"], sort=False)}
     across = min(picture.across, len(parts))
     rows = math.ceil(len(parts) / across)
     wide = WIDTH if across > 1 else 0.7 * WIDTH
     figure = style.new_figure(rows * HEIGHT + LEGEND, width=wide)
     looks = marks.looks(series)
-    several = len(set(table["metric"])) > 1
-    for number, ((panel, second), part) in enumerate(parts.items()):
+    several = len(set(table.loc[~is_map, "metric"])) > 1
+    for number, ((panel, metric, name), part) in enumerate(parts.items()):
         axes = figure.add_subplot(rows, across, number + 1)
-        if picture.kind == "maps":
-            _map(axes, part, picture.width, f"{panel}, {second}" if panel else str(second))
+        if metric in picture.maps:
+            _map(axes, part, picture.width, f"{panel}, {name}" if panel else name)
             continue
         drawn = _bars if picture.kind == "bars" else _lines
         drawn(axes, part, looks)
-        y = second.replace("_", " ") if several or not picture.y else picture.y
+        y = metric.replace("_", " ") if several or not picture.y else picture.y
         first = number % across == 0 or several
         last = number >= len(parts) - across
         style.finish(axes, str(panel), picture.x if last else "", y if first else "")
-        for name in picture.log:
+        for name in picture.log if metric in (picture.log_metrics or (metric,)) else "":
             axes.set(**{f"{name}scale": "log"})
-    if picture.kind != "maps" and len(series) > 1:
+    if len(series) > 1:
         handles = {
             label: handle
             for axes in figure.axes
