@@ -16,6 +16,7 @@ from experiments.artifacts.statistics.trials import Means
 from experiments.papers.equivalence import CONFIDENCE
 from experiments.papers.figures.entries import Entry
 from experiments.papers.figures.rows import COST
+from fsjax.methods import METHODS
 from fsjax.report import style
 
 #: Inches of a row of panels, and of the legend.
@@ -54,7 +55,7 @@ def draw(entry: Entry, table: pd.DataFrame) -> Figure:
     for number, ((panel, metric, name), part) in enumerate(parts.items()):
         axes = figure.add_subplot(rows, across, number + 1)
         if metric in picture.maps:
-            _map(axes, part, picture.width, f"{panel}, {name}" if panel else name)
+            _map(axes, part, picture.width, ", ".join(filter(None, (panel, label(name)))))
             continue
         drawn = _bars if picture.kind == "bars" else _lines
         drawn(axes, part, looks)
@@ -62,6 +63,7 @@ def draw(entry: Entry, table: pd.DataFrame) -> Figure:
         first = number % across == 0 or several
         last = number >= len(parts) - across
         style.finish(axes, str(panel), picture.x if last else "", y if first else "")
+        axes.title.set_fontsize(8)
         for name in picture.log if metric in (picture.log_metrics or (metric,)) else "":
             axes.set(**{f"{name}scale": "log"})
     if len(series) > 1:
@@ -72,13 +74,20 @@ def draw(entry: Entry, table: pd.DataFrame) -> Figure:
         }
         figure.legend(
             [handles[name] for name in series if name in handles],
-            [name for name in series if name in handles],
+            [label(name) for name in series if name in handles],
             loc="outside lower center",
             ncols=min(4, len(handles)),
             fontsize=7,
             frameon=False,
         )
     return figure
+
+
+def label(series: str) -> str:
+    """The name of a series in the picture; a method's is that of its estimator."""
+    name, comma, rest = series.partition(",")
+    known = METHODS.get(name)
+    return f"{known.registration.estimator if known else name}{comma}{rest}"
 
 
 def _places(values: Sequence[str]) -> tuple[np.ndarray, list[str] | None]:
@@ -116,12 +125,14 @@ def _bars(axes: Axes, part: pd.DataFrame, looks: dict[str, marks.Look]) -> None:
             axes.errorbar(
                 where, rows["mean"], halves, fmt="none", ecolor="black", elinewidth=0.8, capsize=2
             )
-    axes.set_xticks(range(len(every)), every if every != [""] else [])
+    axes.set_xticks(*((range(len(every)), every) if every != [""] else ([], [])))
+    if max(map(len, every)) > 5 and len(every) > 4:
+        axes.tick_params(axis="x", labelrotation=20)
 
 
 def _map(axes: Axes, part: pd.DataFrame, width: int, title: str) -> None:
     values = part.sort_values("x", key=lambda x: x.astype(int))["mean"].to_numpy()
-    image = axes.imshow(values.reshape(-1, width), cmap=style.COLORS, aspect="auto")
+    image = axes.imshow(values.reshape(-1, width), cmap=style.COLORS)
     axes.set_title(title, fontsize=8)
     axes.set_xticks([])
     axes.set_yticks([])
