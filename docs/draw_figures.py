@@ -25,6 +25,9 @@ HEIGHT, LEGEND = 2.1, 0.35
 #: Width of a picture in inches: it stands beside text.
 WIDTH = 6.4
 
+#: One more colour than the figures of a launcher have.
+SEVENTH = marks.Look(style.GREY, "X")
+
 
 def half_width(std: float, seeds: float) -> float:
     """Half the width of the 90 % interval of a mean; NaN for fewer than two seeds."""
@@ -43,14 +46,15 @@ def draw(entry: Entry, table: pd.DataFrame) -> Figure:
     series = list(picture.series) or list(dict.fromkeys(table["series"]))
     table = table[table["series"].isin(series)]
     is_map = table["metric"].isin(picture.maps)
-    # A map has one panel for each series, all others one for all of them.
+    # A map has one panel for each series, all others one for all of them; maps come last.
     table = table.assign(part=table["series"].where(is_map, ""))
+    table = pd.concat([table[~is_map], table[is_map]])
     parts = {key: part for key, part in table.groupby(["panel", "metric", "part"], sort=False)}
     across = min(picture.across, len(parts))
     rows = math.ceil(len(parts) / across)
     wide = WIDTH if across > 1 else 0.7 * WIDTH
     figure = style.new_figure(rows * HEIGHT + LEGEND, width=wide)
-    looks = marks.looks(series)
+    looks = {**marks.looks(series), **dict.fromkeys(series[6:7], SEVENTH)}
     several = len(set(table.loc[~is_map, "metric"])) > 1
     for number, ((panel, metric, name), part) in enumerate(parts.items()):
         axes = figure.add_subplot(rows, across, number + 1)
@@ -61,7 +65,7 @@ def draw(entry: Entry, table: pd.DataFrame) -> Figure:
         drawn(axes, part, looks)
         y = metric.replace("_", " ") if several or not picture.y else picture.y
         first = number % across == 0 or several
-        last = number >= len(parts) - across
+        last = number >= sum(key[1] not in picture.maps for key in parts) - across
         style.finish(axes, str(panel), picture.x if last else "", y if first else "")
         axes.title.set_fontsize(8)
         for name in picture.log if metric in (picture.log_metrics or (metric,)) else "":
@@ -125,6 +129,8 @@ def _bars(axes: Axes, part: pd.DataFrame, looks: dict[str, marks.Look]) -> None:
             axes.errorbar(
                 where, rows["mean"], halves, fmt="none", ecolor="black", elinewidth=0.8, capsize=2
             )
+    if part["mean"].min() >= 0.0:
+        axes.set_ylim(bottom=0.0)
     axes.set_xticks(*((range(len(every)), every) if every != [""] else ([], [])))
     if max(map(len, every)) > 5 and len(every) > 4:
         axes.tick_params(axis="x", labelrotation=20)

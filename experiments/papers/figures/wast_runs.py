@@ -68,16 +68,11 @@ def after_epochs(method: str, dataset: str) -> list[Point]:
 
 def by_density(dataset: str) -> list[Point]:
     """Figure 7: accuracy of WAST at each sparsity, in percent."""
-    return [
-        point(
-            dataset,
-            "wast",
-            round(100 * (1 - density)),
-            "svm_accuracy",
-            accuracies(config_for("wast", dataset, density=density)),
-        )
-        for density in DENSITIES
-    ]
+    points = []
+    for density in DENSITIES:
+        values = accuracies(config_for("wast", dataset, density=density))
+        points.append(point(dataset, "wast", round(100 * (1 - density)), "svm_accuracy", values))
+    return points
 
 
 def with_noise(method: str, dataset: str) -> list[Point]:
@@ -198,5 +193,5 @@ FIGURES: dict[str, Callable[[], list[Job]]] = {
         attention,
         [("mnist", m, u, 1) for m in ("quick_selection", "wast") for u in ("epoch", "step")],
     ),
-    "wast/11": lambda: jobs(with_noise, [(m, d) for d in ("coil20", "usps") for m in NEURAL]),
+    "wast/11": lambda: jobs(with_noise, [(m, d) for d in ("coil20", "madelon") for m in NEURAL]),
 }
