@@ -22,9 +22,6 @@ SEEDS = (0, 1, 2)
 #: Data sets of Figure 1, with epochs and numbers of columns.
 SELECTIONS = {"isolet": (50, (21,))}
 
-#: Where the runs of Figure 1 are kept; ``experiments.reproduce --claims_of`` reads them too.
-SELECTION_RUNS = Path("runs/figures/feature_selection")
-
 #: Lambda of Figures 2 and 3 here.
 STRENGTHS = (1e-4, 5e-4, 2e-3)
 
@@ -43,7 +40,8 @@ def selected(name: str) -> list[Point]:
     config = load_config(f"configs/feature_selection.py:{name}")
     config.train.num_epochs, config.sizes = SELECTIONS[name]
     config.seeds, config.methods = SEEDS, tuple(m for m in config.methods if m != "lassonet")
-    table = feature_selection.run(config, SELECTION_RUNS / name, progress=False)
+    with tempfile.TemporaryDirectory() as folder:
+        table = feature_selection.run(config, Path(folder), progress=False)
     metrics = ("accuracy", claims.EXACT[0], *(ours for ours, _ in claims.SEARCHES.values()))
     return [
         point(name, str(method), size, metric, rows[metric])
