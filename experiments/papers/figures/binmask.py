@@ -138,5 +138,9 @@ FIGURES: dict[str, Callable[[], list[Job]]] = {
         for strength in (None, *STRENGTHS)
     ],
     "binmask/2": lambda: [Job("accuracy", accuracy_by_sparsity)],
+    "binmask/finetuning": lambda: [
+        # Fine-tuning with fixed masks takes the last 5 of 25 epochs.
+        Job("end", lambda: [p for p in kept("binmask/3") if p.x in ("20", "25")])
+    ],
     "binmask/table-1": lambda: [Job("regularized", regularized)],
 }

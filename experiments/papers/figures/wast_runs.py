@@ -144,10 +144,12 @@ def attention(dataset: str, method: str, update: str, epochs: int) -> list[Point
 
     own_steps = method == "quick_selection" and update == "step"
     options = {"update": update} if method == "wast" else {"form": "dense"}
-    trained = plan_of(config_for(method, dataset, epochs, **options), recorded).train()
+    # What is recorded after an epoch, and kept at the end, does not have its change yet.
+    late = int(update == "epoch")
+    trained = plan_of(config_for(method, dataset, epochs + late, **options), recorded).train()
     series = f"{method}, each {update}"
     points = [point(dataset, series, 0, "share", [100.0 * informative(dataset).mean()], True)]
-    for epoch, values in enumerate(trained.history["train/share"].T, start=1):
+    for epoch, values in enumerate(trained.history["train/share"].T[late:], start=1):
         points.append(point(dataset, series, epoch, "share", values))
     if dataset == "mnist":
         counts = np.asarray(trained.states.masks["layer_0"]["kernel"]).sum(axis=2)
