@@ -127,7 +127,7 @@ def overall() -> list[Point]:
             if method in total:
                 total[method] += draws
         points += [_score(f"score, {side}", m, "", list(d)) for m, d in total.items()]
-    for name, metric in (("memory efficiency", "params"), ("computational efficiency", "flops")):
+    for name, metric in (("memory", "params"), ("computation", "flops")):
         cost = {m: sum(costs(m, d)[metric] for d in SHAPES) for m in EPOCHS}
         low, high = min(cost.values()), max(cost.values())
         points += [
