@@ -17,82 +17,49 @@ ROWS = Path("reproduction/figures")
 WAYS = ("above", "below", "equal")
 
 #: Kinds of pictures.
-KINDS = ("lines", "bars", "maps")
+KINDS = ("lines", "bars")
 
 
 class Check(NamedTuple):
-    """Comparisons of values of a figure, one for each panel and place.
+    """Comparisons of values of a figure, one for each panel and place."""
 
-    Attributes:
-      text: what is compared, in words, for the page.
-      metric: the metric of both values.
-      of: the series that is compared.
-      than: the series or number that it is compared with; empty for ``of`` itself at ``than_x``.
-      way: one of :data:`WAYS`.
-      margin: how far above or below, or how near, in units of the metric.
-      x: places on the axis; empty for all that both series have.
-      than_x: the place of ``than``; empty for the same place.
-      panels: empty for all.
-    """
-
-    text: str
+    text: str  # what is compared, in words
     metric: str
-    of: str
-    than: str | float = ""
-    way: str = "above"
-    margin: float = 0.0
-    x: tuple[str, ...] = ()
-    than_x: str = ""
-    panels: tuple[str, ...] = ()
+    of: str  # the series that is compared
+    than: str | float = ""  # another series, or a number; empty: the same at ``than_x``
+    way: str = "above"  # one of :data:`WAYS`
+    margin: float = 0.0  # how far above or below, or how near, in units of the metric
+    x: tuple[str, ...] = ()  # places on the axis; empty: all that both series have
+    than_x: str = ""  # the place of ``than``; empty: the same
+    panels: tuple[str, ...] = ()  # empty: all
 
 
 class Picture(NamedTuple):
-    """How the rows are drawn.
+    """How the rows are drawn."""
 
-    Attributes:
-      kind: one of :data:`KINDS`.
-      metrics: those that are drawn, each in panels of its own; empty for all.
-      x, y: labels of the axes.
-      log: the axes with a logarithmic scale, of ``"xy"``.
-      across: panels per row.
-      series: those that are drawn, in this order; empty for all.
-      width: of a map, in pixels.
-      note: a line below the picture on the page.
-    """
-
-    kind: str = "lines"
-    metrics: tuple[str, ...] = ()
-    x: str = ""
+    kind: str = "lines"  # one of :data:`KINDS`
+    metrics: tuple[str, ...] = ()  # those that are drawn, in panels of their own; empty: all
+    x: str = ""  # labels of the axes
     y: str = ""
-    log: str = ""
-    across: int = 3
-    series: tuple[str, ...] = ()
-    width: int = 0
-    note: str = ""
+    log: str = ""  # the axes with a logarithmic scale, of ``xy``
+    log_metrics: tuple[str, ...] = ()  # the metrics that have them; empty: all
+    maps: tuple[str, ...] = ()  # metrics that are drawn as pixels, with a panel per series
+    width: int = 0  # of a map, in pixels
+    across: int = 3  # panels per row
+    series: tuple[str, ...] = ()  # those that are drawn, in this order; empty: all
+    note: str = ""  # a line below the picture on the page
 
 
 class Entry(NamedTuple):
-    """A figure or claim of a paper.
-
-    Attributes:
-      paper: the paper, as in ``wast``.
-      name: the number of the figure, or a word for a claim, a table or a section.
-      title: what it is called on the page: ``Figure 5``.
-      message: what the paper says with it, in our words.
-      why_not: why there are no rows; an entry has it, or rows and ``checks``.
-      command: the command that gives the rows, if it is not that of ``experiments.figures``.
-      scope: what is smaller here than in the paper.
-      checks: how the rows are judged; an entry without any shows no outcome.
-      picture: how they are drawn.
-    """
+    """A figure or claim of a paper; it has ``why_not``, or rows and ``checks``."""
 
     paper: str
-    name: str
-    title: str
-    message: str
-    why_not: str = ""
-    command: str = ""
-    scope: str = ""
+    name: str  # the number of the figure, or a word for a claim, a table or a section
+    title: str  # on the page: ``Figure 5``
+    message: str  # what the paper says with it, in our words
+    why_not: str = ""  # why there are no rows
+    command: str = ""  # the command that gives the rows, if not that of ``experiments.figures``
+    scope: str = ""  # what is smaller here than in the paper
     checks: tuple[Check, ...] = ()
     picture: Picture = Picture()
 

@@ -21,25 +21,15 @@ COST = "cpu_seconds"
 
 
 class Point(NamedTuple):
-    """One value of a figure.
+    """One value of a figure."""
 
-    Attributes:
-      panel: the part of the figure, usually a data set.
-      series: the line or bar, usually a method.
-      x: the place on the horizontal axis, a number or a word.
-      metric: what the value measures.
-      mean: the mean over seeds, in units of the metric.
-      std: the standard deviation over seeds (``ddof=0``).
-      seeds: their number; 0 for a value that no seed changes.
-    """
-
-    panel: str
-    series: str
-    x: float | str
+    panel: str  # the part of the figure, usually a data set
+    series: str  # the line or bar, usually a method
+    x: float | str  # the place on the horizontal axis
     metric: str
-    mean: float
-    std: float = 0.0
-    seeds: int = 0
+    mean: float  # over seeds, in units of the metric
+    std: float = 0.0  # over seeds, with ``ddof=0``
+    seeds: int = 0  # 0 for a value that no seed changes
 
 
 class Job(NamedTuple):

@@ -127,10 +127,8 @@ def overall() -> list[Point]:
             if method in total:
                 total[method] += draws
         points += [_score(f"score, {side}", m, "", list(d)) for m, d in total.items()]
-    sizes = WAST_NUM_FEATURES
-    memory = {m: sum(params(m, w, k) for w, _ in SHAPES.values() for k in sizes) for m in EPOCHS}
-    costs = {m: sum(flops(m, d, k) for d in SHAPES for k in sizes) for m in EPOCHS}
-    for name, cost in (("memory efficiency", memory), ("computational efficiency", costs)):
+    for name, metric in (("memory efficiency", "params"), ("computational efficiency", "flops")):
+        cost = {m: sum(costs(m, d)[metric] for d in SHAPES) for m in EPOCHS}
         low, high = min(cost.values()), max(cost.values())
         points += [
             Point(name, method, "", "efficiency", (high - value) / (high - low))
@@ -139,22 +137,19 @@ def overall() -> list[Point]:
     return points
 
 
+def costs(method: str, dataset: str) -> dict[str, float]:
+    """Weights and operations of a method, as means over K, on which CAE's depend."""
+    sizes = WAST_NUM_FEATURES
+    weights = [params(method, SHAPES[dataset][0], k) for k in sizes]
+    operations = [flops(method, dataset, k) for k in sizes]
+    return {"params": float(np.mean(weights)), "flops": float(np.mean(operations))}
+
+
 def costs_by_dataset() -> list[Point]:
-    """The rest of Figure 9: weights and operations, for CAE as means over K."""
-    of_k = {
-        "params": lambda m, d, k: params(m, SHAPES[d][0], k),
-        "flops": lambda m, d, k: flops(m, d, k),
-    }
+    """The rest of Figure 9."""
     return [
-        point(
-            "",
-            method,
-            dataset,
-            name,
-            [np.mean([cost(method, dataset, k) for k in WAST_NUM_FEATURES])],
-            True,
-        )
-        for name, cost in of_k.items()
+        Point("", method, dataset, name, costs(method, dataset)[name])
+        for name in ("params", "flops")
         for method in EPOCHS
         for dataset in SHAPES
     ]

@@ -1,4 +1,4 @@
-"""Draws the rows of any figure: lines or bars over panels, or maps of pixels."""
+"""Draws the rows of any figure: lines, bars and maps of pixels in panels."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from experiments.artifacts.statistics.trials import Means
 from experiments.papers.equivalence import CONFIDENCE
 from experiments.papers.figures.entries import Entry
 from experiments.papers.figures.rows import COST
+from fsjax.methods import METHODS
 from fsjax.report import style
 
 #: Inches of a row of panels, and of the legend.
@@ -23,6 +24,9 @@ HEIGHT, LEGEND = 2.1, 0.35
 
 #: Width of a picture in inches: it stands beside text.
 WIDTH = 6.4
+
+#: One more colour than the figures of a launcher have.
+SEVENTH = marks.Look(style.GREY, "X")
 
 
 def half_width(std: float, seeds: float) -> float:
@@ -41,28 +45,32 @@ def draw(entry: Entry, table: pd.DataFrame) -> Figure:
         table = table[table["metric"].isin(picture.metrics)]
     series = list(picture.series) or list(dict.fromkeys(table["series"]))
     table = table[table["series"].isin(series)]
-    names = ["panel", "metric"] if picture.kind != "maps" else ["panel", "series"]
-    parts = {key: part for key, part in table.groupby(names, sort=False)}
+    is_map = table["metric"].isin(picture.maps)
+    # A map has one panel for each series, all others one for all of them; maps come last.
+    table = table.assign(part=table["series"].where(is_map, ""))
+    table = pd.concat([table[~is_map], table[is_map]])
+    parts = {key: part for key, part in table.groupby(["panel", "metric", "part"], sort=False)}
     across = min(picture.across, len(parts))
     rows = math.ceil(len(parts) / across)
     wide = WIDTH if across > 1 else 0.7 * WIDTH
     figure = style.new_figure(rows * HEIGHT + LEGEND, width=wide)
-    looks = marks.looks(series)
-    several = len(set(table["metric"])) > 1
-    for number, ((panel, second), part) in enumerate(parts.items()):
+    looks = {**marks.looks(series), **dict.fromkeys(series[6:7], SEVENTH)}
+    several = len(set(table.loc[~is_map, "metric"])) > 1
+    for number, ((panel, metric, name), part) in enumerate(parts.items()):
         axes = figure.add_subplot(rows, across, number + 1)
-        if picture.kind == "maps":
-            _map(axes, part, picture.width, f"{panel}, {second}" if panel else str(second))
+        if metric in picture.maps:
+            _map(axes, part, picture.width, ", ".join(filter(None, (panel, label(name)))))
             continue
         drawn = _bars if picture.kind == "bars" else _lines
         drawn(axes, part, looks)
-        y = second.replace("_", " ") if several or not picture.y else picture.y
+        y = metric.replace("_", " ") if several or not picture.y else picture.y
         first = number % across == 0 or several
-        last = number >= len(parts) - across
+        last = number >= sum(key[1] not in picture.maps for key in parts) - across
         style.finish(axes, str(panel), picture.x if last else "", y if first else "")
-        for name in picture.log:
+        axes.title.set_fontsize(8)
+        for name in picture.log if metric in (picture.log_metrics or (metric,)) else "":
             axes.set(**{f"{name}scale": "log"})
-    if picture.kind != "maps" and len(series) > 1:
+    if len(series) > 1:
         handles = {
             label: handle
             for axes in figure.axes
@@ -70,13 +78,20 @@ def draw(entry: Entry, table: pd.DataFrame) -> Figure:
         }
         figure.legend(
             [handles[name] for name in series if name in handles],
-            [name for name in series if name in handles],
+            [label(name) for name in series if name in handles],
             loc="outside lower center",
             ncols=min(4, len(handles)),
             fontsize=7,
             frameon=False,
         )
     return figure
+
+
+def label(series: str) -> str:
+    """The name of a series in the picture; a method's is that of its estimator."""
+    name, comma, rest = series.partition(",")
+    known = METHODS.get(name)
+    return f"{known.registration.estimator if known else name}{comma}{rest}"
 
 
 def _places(values: Sequence[str]) -> tuple[np.ndarray, list[str] | None]:
@@ -114,12 +129,16 @@ def _bars(axes: Axes, part: pd.DataFrame, looks: dict[str, marks.Look]) -> None:
             axes.errorbar(
                 where, rows["mean"], halves, fmt="none", ecolor="black", elinewidth=0.8, capsize=2
             )
-    axes.set_xticks(range(len(every)), every if every != [""] else [])
+    if part["mean"].min() >= 0.0:
+        axes.set_ylim(bottom=0.0)
+    axes.set_xticks(*((range(len(every)), every) if every != [""] else ([], [])))
+    if max(map(len, every)) > 5 and len(every) > 4:
+        axes.tick_params(axis="x", labelrotation=20)
 
 
 def _map(axes: Axes, part: pd.DataFrame, width: int, title: str) -> None:
     values = part.sort_values("x", key=lambda x: x.astype(int))["mean"].to_numpy()
-    image = axes.imshow(values.reshape(-1, width), cmap=style.COLORS, aspect="auto")
+    image = axes.imshow(values.reshape(-1, width), cmap=style.COLORS)
     axes.set_title(title, fontsize=8)
     axes.set_xticks([])
     axes.set_yticks([])
