@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array
+from scipy import stats
 
 import fsjax
 from experiments.papers.figures.rows import Job, Point, point
@@ -66,6 +67,15 @@ def tested(task: str, series: str, x: float | str, run: Training) -> list[Point]
 def by_method(task: str, methods: Sequence[str] = METHODS) -> list[Point]:
     """Figures 1 and 5, and those of the poster."""
     return curves(task, {name: training(name, task) for name in methods})
+
+
+def instability() -> list[Point]:
+    """Figure 1: CAE's curves, and how its loss and its unique percentage go together."""
+    history = trained(training("cae", "reconstruction")).history
+    pairs = zip(history["valid/loss"], history["train/unique_percentage"], strict=True)
+    ranks = [stats.spearmanr(*pair).statistic for pair in pairs]
+    points = by_method("reconstruction", ("cae",))
+    return [*points, point("reconstruction", "cae", "epochs", "correlation", ranks)]
 
 
 def forms() -> list[Point]:
@@ -220,8 +230,8 @@ def _both(function: Callable[[str], list[Point]]) -> Callable[[], list[Job]]:
 #: The functions that give the jobs of each figure.
 FIGURES: dict[str, Callable[[], list[Job]]] = {
     "ip_cae/5": _both(by_method),
-    "ip_cae/1": lambda: [Job("cae", lambda: by_method("reconstruction", ("cae",)))],
-    "ip_cae_poster/1": lambda: [Job("cae", lambda: by_method("reconstruction", ("cae",)))],
+    "ip_cae/1": lambda: [Job("cae", instability)],
+    "ip_cae_poster/1": lambda: [Job("cae", instability)],
     "ip_cae_poster/3": lambda: [Job("methods", lambda: by_method("classification"))],
     "ip_cae/3": lambda: [Job("forms", forms)],
     "ip_cae/4": lambda: [Job("embeddings", errors_by_size)],
