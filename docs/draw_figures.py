@@ -80,7 +80,7 @@ def draw(entry: Entry, table: pd.DataFrame) -> Figure:
             [handles[name] for name in series if name in handles],
             [label(name) for name in series if name in handles],
             loc="outside lower center",
-            ncols=min(4, len(handles)),
+            ncols=min(int(wide / 1.5), len(handles)),
             fontsize=7,
             frameon=False,
         )

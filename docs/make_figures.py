@@ -19,9 +19,9 @@ from fsjax.storage.atomic_files import write_text
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 from docs.draw_figures import draw  # noqa: E402
-from experiments.papers.figures.entries import ENTRIES, ROWS, Entry, read_entries  # noqa: E402
+from experiments.papers.figures.entries import ENTRIES, Entry, read_entries  # noqa: E402
 from experiments.papers.figures.outcome import HOLDS, Outcome, outcome_of  # noqa: E402
-from experiments.papers.figures.rows import COST, path_of, read_rows  # noqa: E402
+from experiments.papers.figures.rows import COST, ROWS, path_of, read_rows  # noqa: E402
 
 PAGE = ROOT / "docs" / "figures.md"
 PICTURES = ROOT / "docs" / "pictures" / "figures"

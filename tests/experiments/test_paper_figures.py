@@ -12,9 +12,9 @@ from launcher import ROOT
 from experiments.artifacts.published import read_table
 from experiments.papers.figures import launch, wast
 from experiments.papers.figures.catalog import FIGURES
-from experiments.papers.figures.entries import ENTRIES, ROWS, Check, Entry, chosen, read_entries
+from experiments.papers.figures.entries import ENTRIES, Check, Entry, chosen, read_entries
 from experiments.papers.figures.outcome import comparisons, outcome_of, overall
-from experiments.papers.figures.rows import COST, Job, Point, path_of, point, read_rows
+from experiments.papers.figures.rows import COST, ROWS, Job, Point, path_of, point, read_rows
 from fsjax.errors import ConfigError
 
 CHECK = Check("A above B", "accuracy", "A", "B")
@@ -33,6 +33,7 @@ def two(a: list[float], b: list[float]) -> list[Point]:
 def test_every_figure_has_rows_and_a_picture_or_a_reason() -> None:
     listed = read_entries(ROOT / ENTRIES)
     with_rows = {entry.key for entry in listed if entry.runs}
+    assert len({entry.key for entry in listed}) == len(listed)
     assert {entry.key for entry in listed if entry.runs and not entry.command} == set(FIGURES)
     for key in with_rows:
         assert path_of(ROOT / ROWS, key).is_file(), f"run --figure={key}"
@@ -95,13 +96,16 @@ def test_an_entry_has_checks_or_a_reason(tmp_path: Path) -> None:
     for text, message in (
         ("", "either why_not or checks"),
         (f'{good}why_not = "w"\n', "either why_not or checks"),
-        (good.replace("than", "then"), "unknown field 'then'"),
-        (good.replace(' metric = "accuracy",', ""), "lacks metric"),
+        (good.replace("than", "then"), "unexpected keyword argument 'then'"),
+        (
+            good.replace(' metric = "accuracy",', ""),
+            "missing 1 required positional argument: 'metric'",
+        ),
         (good.replace(' than = "B"', ' way = "over"'), "way 'over'"),
     ):
         with pytest.raises(ConfigError, match=message):
             entries(tmp_path, text)
-    with pytest.raises(ConfigError, match="unknown figure 'wast/6'"):
+    with pytest.raises(ConfigError, match="'wast/6' is not a figure"):
         chosen([entry], ["wast/6"])
     with pytest.raises(ConfigError, match="nothing for the check 't'"):
         outcome_of(entry, pd.DataFrame(columns=Point._fields))

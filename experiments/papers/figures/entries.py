@@ -9,15 +9,11 @@ from typing import Any, NamedTuple
 
 from fsjax.errors import ConfigError
 
-#: The file of the entries, and the folder of their rows, relative to the root of the repository.
+#: The file of the entries, in the root of the repository.
 ENTRIES = Path("reproduction/figures.toml")
-ROWS = Path("reproduction/figures")
 
 #: The ways in which a check compares two values.
 WAYS = ("above", "below", "equal")
-
-#: Kinds of pictures.
-KINDS = ("lines", "bars")
 
 
 class Check(NamedTuple):
@@ -37,7 +33,7 @@ class Check(NamedTuple):
 class Picture(NamedTuple):
     """How the rows are drawn."""
 
-    kind: str = "lines"  # one of :data:`KINDS`
+    kind: str = "lines"  # ``lines`` or ``bars``
     metrics: tuple[str, ...] = ()  # those that are drawn, in panels of their own; empty: all
     x: str = ""  # labels of the axes
     y: str = ""
@@ -85,57 +81,40 @@ def read_entries(path: Path = ENTRIES) -> tuple[Entry, ...]:
     """Reads all entries, in the order of the file.
 
     Raises:
-      ConfigError: for an entry with an unknown field, way or kind, one that a second entry repeats,
-        or one that has both ``why_not`` and checks, or neither.
+      ConfigError: for an entry with an unknown field or way, or one that lacks a field, or has both
+        ``why_not`` and checks, or neither.
     """
-    entries = tuple(
-        _entry(fields, f"{path}: entry {number}")
-        for number, fields in enumerate(tomllib.loads(path.read_text())["entry"], start=1)
-    )
-    keys = [entry.key for entry in entries]
-    if twice := {key for key in keys if keys.count(key) > 1}:
-        raise ConfigError(f"{path} has several entries {', '.join(sorted(twice))}; keep one")
-    return entries
+    listed = tomllib.loads(path.read_text(encoding="utf-8"))["entry"]
+    try:
+        return tuple(_entry(dict(fields)) for fields in listed)
+    except (TypeError, ConfigError) as error:
+        raise ConfigError(f"{path} has an entry that does not fit: {error}") from None
 
 
-def _entry(fields: dict[str, Any], where: str) -> Entry:
-    checks = tuple(_made(Check, check, where) for check in fields.pop("check", ()))
-    picture = _made(Picture, fields.pop("picture", {}), where)
-    entry: Entry = _made(Entry, fields, where)._replace(checks=checks, picture=picture)
+def _entry(fields: dict[str, Any]) -> Entry:
+    checks = tuple(Check(**_tuples(check)) for check in fields.pop("check", ()))
+    picture = Picture(**_tuples(fields.pop("picture", {})))
+    entry = Entry(**fields, checks=checks, picture=picture)
     if bool(entry.why_not) == bool(checks):
-        raise ConfigError(f"{where} needs either why_not or checks of its rows")
+        raise ConfigError(f"{entry.key} needs either why_not or checks of its rows")
     if odd := {check.way for check in checks} - {*WAYS}:
-        raise ConfigError(f"{where} has the way {odd.pop()!r}; use {', '.join(WAYS)}")
-    if picture.kind not in KINDS:
-        raise ConfigError(f"{where} has a picture {picture.kind!r}; use {', '.join(KINDS)}")
+        raise ConfigError(f"{entry.key} has the way {odd.pop()!r}; use {', '.join(WAYS)}")
     return entry
 
 
-def _made(kind: type[Any], fields: dict[str, Any], where: str) -> Any:
-    if odd := set(fields) - {*kind._fields}:
-        known = ", ".join(kind._fields)
-        raise ConfigError(f"{where} has an unknown field {odd.pop()!r}; use {known}")
-    if lacks := set(kind._fields) - set(kind._field_defaults) - set(fields):
-        raise ConfigError(f"{where} lacks {', '.join(sorted(lacks))}")
-    lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
-    return kind(**{**fields, **lists})
+def _tuples(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(v) if isinstance(v, list) else v for name, v in fields.items()}
 
 
 def chosen(entries: Sequence[Entry], names: Sequence[str]) -> list[Entry]:
     """The entries with rows that ``--figure`` names: papers, or single figures as ``wast/5``.
 
     Raises:
-      ConfigError: for a name that no entry has, or that of a figure without rows.
+      ConfigError: for a name that no entry with rows has.
     """
+    with_rows = [entry for entry in entries if entry.runs]
     for name in names:
-        fitting = [entry for entry in entries if name in (entry.paper, entry.key)]
-        if not fitting:
-            known = ", ".join(entry.key for entry in entries if entry.runs)
-            raise ConfigError(f"unknown figure {name!r}; there are {known}")
-        if not any(entry.runs for entry in fitting):
-            raise ConfigError(f"{name} has no run here: {fitting[0].why_not}")
-    return [
-        entry
-        for entry in entries
-        if entry.runs and (not names or {entry.paper, entry.key} & {*names})
-    ]
+        if not any(name in (entry.paper, entry.key) for entry in with_rows):
+            known = ", ".join(entry.key for entry in with_rows)
+            raise ConfigError(f"{name!r} is not a figure with a run here; there are {known}")
+    return [entry for entry in with_rows if not names or {entry.paper, entry.key} & {*names}]

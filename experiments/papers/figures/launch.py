@@ -14,7 +14,7 @@ from experiments.artifacts.environment import git_revision
 from experiments.launch import cli
 from experiments.papers.figures import rows
 from experiments.papers.figures.catalog import FIGURES
-from experiments.papers.figures.entries import ENTRIES, ROWS, Entry, chosen, read_entries
+from experiments.papers.figures.entries import ENTRIES, Entry, chosen, read_entries
 from experiments.papers.figures.outcome import outcome_of
 from experiments.papers.reproduce import time_limit
 from fsjax.engine.compilation import cache_by_default
@@ -85,7 +85,7 @@ def define_flags() -> None:
     flags.DEFINE_bool("list", False, "Prints all figures and claims with their state.")
     flags.DEFINE_float("minutes", None, "Stops after this many minutes.", 0.0)
     flags.DEFINE_string("workdir", None, "Folder for the finished jobs.")
-    flags.DEFINE_string("rows", str(ROWS), "Folder for the rows of data.")
+    flags.DEFINE_string("rows", str(rows.ROWS), "Folder for the rows of data.")
 
 
 def start() -> None:

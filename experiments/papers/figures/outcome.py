@@ -28,7 +28,7 @@ from fsjax.errors import ConfigError
 HOLDS = ("yes", "partly", "no", "undecided")
 
 #: With more comparisons, the sentence counts them instead of listing each.
-LISTED = 6
+LISTED = 5
 
 
 class Comparison(NamedTuple):
@@ -110,25 +110,17 @@ def _compared(check: Check, value: Point, other: Side, where: str) -> Comparison
 
 def _sentence(check: Check, found: Sequence[Comparison]) -> str:
     words = [comparison.holds for comparison in found]
-    counts = ", ".join(
-        f"{words.count(word)} {name}"
-        for word, name in (("yes", "hold"), ("no", "contradicted"), ("undecided", "undecided"))
-        if word in words
-    )
-    ends = [found[0], found[-1]] if len(found) == 2 else found
+    names = {"yes": "holds", "no": "contradicted", "undecided": "undecided"}
+    counts = ", ".join(f"{names[w]} in {words.count(w)}" for w in names if w in words)
+    shown, about = list(found), ""
     if len(found) > LISTED:
         order = sorted(found, key=lambda comparison: comparison.difference)
-        ends = [order[0], order[len(order) // 2], order[-1]]
-        counts += "; least, middle and largest"
-    text = "; ".join(f"{c.where} {_difference(c)}" for c in ends)
-    return f"{check.text}: of {len(found)}, {counts} ({text})."
+        shown = [order[0], order[len(order) // 2], order[-1]]
+        about = "least, middle and largest: "
+    text = "; ".join(f"{c.where} {_difference(c)}".strip() for c in shown)
+    return f"{check.text}: {counts} of {len(found)} ({about}{text})."
 
 
 def _difference(comparison: Comparison) -> str:
-    def short(value: float) -> str:
-        return f"{value:+.3g}"
-
-    mean = short(comparison.difference)
-    if math.isnan(comparison.low) or comparison.low == comparison.high:
-        return mean
-    return f"{mean} [{short(comparison.low)}, {short(comparison.high)}]"
+    difference, low, high = (f"{value:+.3g}" for value in comparison[1:4])
+    return difference if low in (high, "+nan") else f"{difference} [{low}, {high}]"

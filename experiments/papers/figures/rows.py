@@ -10,6 +10,10 @@ import numpy as np
 import pandas as pd
 
 from experiments.papers.results import read_cells, write_results
+from fsjax.errors import ConfigError
+
+#: The folder of the rows, in the root of the repository.
+ROWS = Path("reproduction/figures")
 
 #: The columns of a file; ``std`` has ``ddof=0``, and ``seeds`` is 0 for a value without chance.
 COLUMNS = ("figure", "panel", "series", "x", "metric", "mean", "std", "seeds", "commit")
@@ -89,3 +93,11 @@ def write_rows(path: Path, figure: str, points: Sequence[Point], commit: str) ->
 def points_of(table: pd.DataFrame) -> list[Point]:
     """The values of a table of rows."""
     return [Point(*(getattr(row, name) for name in Point._fields)) for row in table.itertuples()]
+
+
+def kept(figure: str) -> list[Point]:
+    """The recorded values of another figure, which must have been run."""
+    points = points_of(read_rows(path_of(ROWS, figure)))
+    if not points:
+        raise ConfigError(f"{figure} has no rows; run it first, by --figure={figure}")
+    return points
