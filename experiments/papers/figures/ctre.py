@@ -49,11 +49,6 @@ def isolet(method: str, **fields: str) -> Training:
     return Training(f"ctre,{method},isolet", ISOLET_EPOCHS, SMALL + tuple(fields.items()))
 
 
-def large(method: str) -> Training:
-    """A training of the large network of Figures 2 and 6 on Madelon."""
-    return Training(f"ctre,{method},madelon", MADELON_EPOCHS)
-
-
 def curves(dataset: str, runs: dict[str, Training], metric: str, every: int = 10) -> list[Point]:
     """A metric on the test rows over the epochs, and its test value at the epoch that is kept."""
     points = []
@@ -66,9 +61,9 @@ def curves(dataset: str, runs: dict[str, Training], metric: str, every: int = 10
     return points
 
 
-def by_method(metric: str, training: Callable[[str], Training], name: str) -> list[Point]:
-    """Learning curves of the sparse methods."""
-    return curves(name, {method: training(method) for method in SPARSE}, metric)
+def by_method() -> list[Point]:
+    """Figure 8: learning curves of the sparse methods on Madelon."""
+    return curves("madelon", {method: madelon(method) for method in SPARSE}, "accuracy")
 
 
 def hebbian() -> list[Point]:
@@ -183,7 +178,7 @@ def _jobs(name: str, function: Callable[[], list[Point]]) -> Callable[[], list[J
 
 #: The functions that give the jobs of each figure.
 FIGURES: dict[str, Callable[[], list[Job]]] = {
-    "ctre/8": _jobs("curves", lambda: by_method("accuracy", madelon, "madelon")),
+    "ctre/8": _jobs("curves", by_method),
     "ctre/table3": _jobs("tests", ks_tests),
     "ctre/5": _jobs("hebb", hebbian),
     "ctre/4": lambda: [
@@ -192,12 +187,4 @@ FIGURES: dict[str, Callable[[], list[Job]]] = {
         for epochs in (10, 50)
     ],
     "ctre/7": _jobs("loss", without_random),
-    "ctre/9": _jobs(
-        "curves",
-        lambda: curves(
-            "isolet", {m: isolet(m) for m in ("set", "ctre_seq", "ctre_sim")}, "accuracy"
-        ),
-    ),
-    "ctre/2": _jobs("curves", lambda: by_method("accuracy", large, "madelon")),
-    "ctre/6": _jobs("curves", lambda: by_method("loss", large, "madelon")),
 }

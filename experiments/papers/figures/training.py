@@ -62,12 +62,6 @@ def trained(training: Training) -> fsjax.FitResult:
     return evaluated(config, plan.fit()[0], dataset)
 
 
-def seconds_per_epoch(training: Training) -> float:
-    """Seconds of training per epoch, without compilation."""
-    result = trained.__wrapped__(training)
-    return result.cost["train_seconds"] / result.cost["trained_epochs"]
-
-
 def curve(
     panel: str,
     series: str,
