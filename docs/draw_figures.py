@@ -68,8 +68,11 @@ def draw(entry: Entry, table: pd.DataFrame) -> Figure:
         last = number >= sum(key[1] not in picture.maps for key in parts) - across
         style.finish(axes, str(panel), picture.x if last else "", y if first else "")
         axes.title.set_fontsize(8)
-        for name in picture.log if metric in (picture.log_metrics or (metric,)) else "":
+        log = picture.log if metric in (picture.log_metrics or (metric,)) else ""
+        for name in log:
             axes.set(**{f"{name}scale": "log"})
+        if picture.kind == "bars" and "y" not in log and part["mean"].min() >= 0.0:
+            axes.set_ylim(bottom=0.0)
     if len(series) > 1:
         handles = {
             label: handle
@@ -129,11 +132,9 @@ def _bars(axes: Axes, part: pd.DataFrame, looks: dict[str, marks.Look]) -> None:
             axes.errorbar(
                 where, rows["mean"], halves, fmt="none", ecolor="black", elinewidth=0.8, capsize=2
             )
-    if part["mean"].min() >= 0.0:
-        axes.set_ylim(bottom=0.0)
     axes.set_xticks(*((range(len(every)), every) if every != [""] else ([], [])))
-    if max(map(len, every)) > 5 and len(every) > 4:
-        axes.tick_params(axis="x", labelrotation=20)
+    if sum(map(len, every)) > 40:
+        axes.set_xticks(range(len(every)), every, rotation=30, ha="right", rotation_mode="anchor")
 
 
 def _map(axes: Axes, part: pd.DataFrame, width: int, title: str) -> None:

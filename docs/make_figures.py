@@ -48,7 +48,7 @@ panel and place, by the 90 % interval of their difference (in brackets), which i
 Student's and Welch's and knows only the seeds that were run. Where all comparisons hold, the figure
 does (*yes*); where some do, *partly*; *no* if none holds and at least half are contradicted; else
 it is *undecided*. The comparisons of a figure are not independent, and nothing is corrected for
-their number.
+their number. Bars in the pictures are 90 % intervals too.
 """
 
 
@@ -101,7 +101,7 @@ def section(entry: Entry, outcome: Outcome) -> str:
     """The section of a figure: picture beside message and outcome, and how it was made."""
     picture = picture_of(entry).relative_to(PAGE.parent)
     seconds, seeds = cost_of(table_of(entry))
-    cell = [entry.message, f"**{outcome.holds}**", *outcome.sentences]
+    cell = [entry.message, f"**Holds here: {outcome.holds}.**", *outcome.sentences]
     cell += [entry.scope] if entry.scope else []
     made = f"`{entry.how}`: {seconds:.0f} CPU seconds; seeds: {seeds}."
     return "\n".join(

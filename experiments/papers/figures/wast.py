@@ -72,6 +72,8 @@ def accuracies(side: str) -> pd.DataFrame:
         table["table"].isin(["2", "5", "6"]) & table["method"].isin([*EPOCHS, *CLASSICAL])
     ]
     table = table.drop_duplicates(["dataset", "method", "setting"])
+    sizes = table["setting"].str.removeprefix("K=").astype(int)
+    table = table.assign(size=sizes).sort_values(["size", "dataset"], kind="stable")
     seeds = table["seeds"] if side == "here" else 5
     prefix = "" if side == "here" else "published_"
     columns = {"mean": table[f"{prefix}mean"], "std": table[f"{prefix}std"], "seeds": seeds}
@@ -89,7 +91,7 @@ def scores(side: str, by: str) -> Iterator[tuple[str, str, list[float]]]:
       The score of the means, and then one for each draw of all means within their deviations.
     """
     table, generator = accuracies(side), np.random.default_rng(0)
-    for group, part in table.groupby(by):
+    for group, part in table.groupby(by, sort=False):
         draws: dict[str, np.ndarray] = {m: np.zeros(DRAWS) for m in (*EPOCHS, *CLASSICAL)}
         for _, cell in part.groupby(["dataset", "setting"]):
             error = (cell["std"] / np.sqrt(cell["seeds"] - 1)).fillna(0.0).to_numpy()
@@ -127,7 +129,7 @@ def overall() -> list[Point]:
             if method in total:
                 total[method] += draws
         points += [_score(f"score, {side}", m, "", list(d)) for m, d in total.items()]
-    for name, metric in (("memory efficiency", "params"), ("computational efficiency", "flops")):
+    for name, metric in (("memory", "params"), ("computation", "flops")):
         cost = {m: sum(costs(m, d)[metric] for d in SHAPES) for m in EPOCHS}
         low, high = min(cost.values()), max(cost.values())
         points += [
