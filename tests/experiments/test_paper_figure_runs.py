@@ -51,19 +51,12 @@ def test_values_are_those_of_the_network() -> None:
     np.testing.assert_allclose(outputs, result.predict(x)[1], rtol=1e-4, atol=1e-5)
 
 
-def test_ks_tests_take_the_better_variant(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = {"ctre_sim": 80.0, "ctre_seq": 60.0, "set": 60.0, "rigl": 81.5, "snip": 50.0}
-    samples = {name: value + np.arange(4.0) for name, value in values.items()}
-    monkeypatch.setattr(
-        ctre,
-        "trained",
-        lambda run: SimpleNamespace(
-            metrics={"embedded_accuracy": samples[run.variant.split(",")[1]]}
-        ),
-    )
-    p_values = {p.x: p.mean for p in ctre.ks_tests() if p.metric == "p-value"}
-    assert p_values["set"] == pytest.approx(2 / 70)
-    assert p_values["rigl"] > 0.5
+def test_the_better_variant_stands_for_ctre() -> None:
+    points = {(p.panel, p.series, p.x): p.mean for p in ctre.better_variant()}
+    cells = ctre.recorded("2", ("madelon",))
+    variants = [cells["madelon", name, "500, 1"].mean for name in ctre.CTRE]
+    assert points["madelon", "ctre", "500, 1"] == max(variants) > min(variants)
+    assert {series for _, series, _ in points} == {"ctre", "snip", "rigl", "set"}
 
 
 def test_the_change_of_the_logits_is_that_of_the_last_step() -> None:

@@ -1,34 +1,28 @@
-"""The figures of CTRE's paper: learning curves, tests between methods, and removal of weights."""
+"""The figures of CTRE's paper: what recorded cells say of its curves, and removal of weights."""
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
 import fsjax
 from experiments.papers.figures.rows import Job, Point, point
-from experiments.papers.figures.training import Training, curve, trained
+from experiments.papers.figures.training import Training, trained
+from experiments.papers.results import read_results
 from fsjax.data import load
 from fsjax.sparsity.similarity import SIMILARITIES, moments
 from fsjax.tables.scaling import apply as scale
 
-#: The smallest network of Table 2, which trains in seconds, and its sparsest setting.
-SMALL = (("hidden", (100, 100, 100)), ("epsilon", 1.0))
-
-#: The methods of Table 2 that are sparse.
+#: The sparse methods of Table 2, CTRE's variants, and the words of the metrics.
 SPARSE = ("snip", "rigl", "set", "ctre_seq", "ctre_sim")
-
-#: Seeds on Madelon: with four on both sides a Kolmogorov-Smirnov test can have a p-value of 0.03.
-SEEDS = 4
-
-#: Epochs on Madelon and ISOLET, of the paper's 500.
-MADELON_EPOCHS, ISOLET_EPOCHS = 200, 150
+CTRE = ("ctre_sim", "ctre_seq")
+WORDS = {"embedded_accuracy": "accuracy", "training_delay_pct": "training delay"}
 
 #: The networks of Figure 4, and the shares of the connections that are removed, in percent.
 WIDTHS = (200, 200, 200)
@@ -39,62 +33,66 @@ REMOVED = tuple(range(0, 100, 10))
 SAMPLE = 1000
 
 
-def madelon(method: str, **fields: str) -> Training:
-    """A training of the small network on Madelon."""
-    return Training(f"ctre,{method},madelon", MADELON_EPOCHS, SMALL + tuple(fields.items()), SEEDS)
+def recorded(
+    table: str, datasets: Sequence[str], metric: str = "embedded_accuracy"
+) -> dict[tuple[str, str, str], Point]:
+    """The cells of a table that were run, as points: by data set, method, and network.
+
+    A network is named by its neurons per layer and epsilon, as ``100, 1``; a method by its options
+    as well, as ``ctre_sim hebb``.
+    """
+    rows = read_results(Path("reproduction/results.csv"))
+    chosen = (rows["paper"] == "ctre") & (rows["table"] == table) & (rows["metric"] == metric)
+    points = {}
+    for row in rows[chosen & rows["dataset"].isin(datasets)].itertuples():
+        fields = dict(field.split("=", 1) for field in row.setting.split(";"))
+        hidden, epsilon = fields.pop("hidden"), fields.pop("epsilon", "dense")
+        options = [value for name, value in fields.items() if name in ("similarity", "grow")]
+        name = " ".join([row.method, *options])
+        network = f"{hidden.strip('()').split(',')[0]}, {epsilon}"
+        value = Point(row.dataset, name, network, WORDS[metric], row.mean, row.std, row.seeds)
+        points[value.panel, value.series, network] = value
+    # By neurons and then by epsilon.
+    return dict(sorted(points.items(), key=lambda item: _size(item[0][2])))
 
 
-def isolet(method: str, **fields: str) -> Training:
-    """A training of the small network on ISOLET."""
-    return Training(f"ctre,{method},isolet", ISOLET_EPOCHS, SMALL + tuple(fields.items()))
+def _size(network: str) -> tuple[int, float]:
+    hidden, epsilon = network.split(", ")
+    return int(hidden), float(epsilon) if epsilon != "dense" else np.inf
 
 
-def curves(dataset: str, runs: dict[str, Training], metric: str, every: int = 10) -> list[Point]:
-    """A metric on the test rows over the epochs, and its test value at the epoch that is kept."""
+def accuracies(*datasets: str, networks: Sequence[str] = ()) -> list[Point]:
+    """Table 2: test accuracies of the sparse methods, in some or all networks."""
+    return [
+        value
+        for value in recorded("2", datasets).values()
+        if value.series in SPARSE and (not networks or value.x in networks)
+    ]
+
+
+def with_delays(*datasets: str, networks: Sequence[str] = ()) -> list[Point]:
+    """Accuracies, and Table 6: how soon the learning curves reach 0.9 of the best accuracy."""
+    delays = recorded("6", datasets, "training_delay_pct").values()
+    of_networks = [value for value in delays if not networks or value.x in networks]
+    return [*accuracies(*datasets, networks=networks), *of_networks]
+
+
+def better_variant() -> list[Point]:
+    """Table 3: the better variant of CTRE in each cell, and the other methods."""
+    cells = recorded("2", ("madelon", "isolet", "mnist"))
     points = []
-    for name, run in runs.items():
-        result = trained(run)
-        values = result.history[f"test/{metric}"]
-        points += curve(dataset, name, f"test {metric}", values, every)
-        accuracy = result.metrics["embedded_accuracy"]
-        points.append(point(dataset, name, "kept", "accuracy of the kept epoch", accuracy))
+    for (dataset, name, network), value in cells.items():
+        if name == "ctre_sim":
+            pair = value, cells[dataset, "ctre_seq", network]
+            points.append(max(pair, key=lambda v: v.mean)._replace(series="ctre"))
+        elif name in ("snip", "rigl", "set"):
+            points.append(value)
     return points
 
 
-def by_method() -> list[Point]:
-    """Figure 8: learning curves of the sparse methods on Madelon."""
-    return curves("madelon", {method: madelon(method) for method in SPARSE}, "accuracy")
-
-
-def hebbian() -> list[Point]:
-    """Figure 5: similarity with and without norms, on Madelon."""
-    runs = {}
-    for method in ("ctre_seq", "ctre_sim"):
-        runs[method] = madelon(method)
-        runs[f"{method}, Hebb"] = madelon(method, similarity="hebb")
-    return curves("madelon", runs, "accuracy")
-
-
-def without_random() -> list[Point]:
-    """Figure 7: the test loss with and without random growth, on ISOLET."""
-    runs = {method: isolet(method) for method in ("ctre_seq", "ctre_sim")}
-    runs["without random"] = isolet("ctre_sim", grow="similar")
-    return curves("isolet", runs, "loss")
-
-
-def ks_tests() -> list[Point]:
-    """Table 3: p-values between CTRE, the better of its two variants, and the other methods."""
-    samples = {method: trained(madelon(method)).metrics["embedded_accuracy"] for method in SPARSE}
-    best = max(("ctre_seq", "ctre_sim"), key=lambda method: samples[method].mean())
-    others = [method for method in SPARSE if not method.startswith("ctre")]
-    return [
-        Point("madelon", "ctre", method, "p-value", stats.ks_2samp(samples[best], values).pvalue)
-        for method, values in samples.items()
-        if method in others
-    ] + [
-        point("madelon", name, "", "accuracy of the kept epoch", values)
-        for name, values in [("ctre", samples[best]), *((m, samples[m]) for m in others)]
-    ]
+def of_table(table: str, dataset: str, names: Sequence[str]) -> list[Point]:
+    """The accuracies of methods with options, on one data set."""
+    return [value for value in recorded(table, (dataset,)).values() if value.series in names]
 
 
 class Layer(NamedTuple):
@@ -172,18 +170,23 @@ def removal(network: str, epochs: int) -> list[Point]:
     ]
 
 
-def _jobs(name: str, function: Callable[[], list[Point]]) -> Callable[[], list[Job]]:
-    return lambda: [Job(name, function)]
+def _job(
+    function: Callable[..., list[Point]], *args: Any, **options: Any
+) -> Callable[[], list[Job]]:
+    return lambda: [Job("cells", functools.partial(function, *args, **options))]
 
 
 #: The functions that give the jobs of each figure.
 FIGURES: dict[str, Callable[[], list[Job]]] = {
-    "ctre/8": _jobs("curves", by_method),
-    "ctre/table3": _jobs("tests", ks_tests),
-    "ctre/5": _jobs("hebb", hebbian),
+    "ctre/2": _job(with_delays, "madelon", "isolet", networks=("1000, 1",)),
     "ctre/4": lambda: [
         Job(f"{network}{epochs}", functools.partial(removal, network, epochs))
         for network, epochs in (("dense", 10), ("dense", 50), ("set", 50))
     ],
-    "ctre/7": _jobs("loss", without_random),
+    "ctre/5": _job(of_table, "5", "madelon", [*CTRE, *(f"{name} hebb" for name in CTRE)]),
+    "ctre/7": _job(of_table, "4", "isolet", [*CTRE, "ctre_sim similar"]),
+    "ctre/8": _job(with_delays, "madelon"),
+    "ctre/9": _job(with_delays, "isolet"),
+    "ctre/10": _job(with_delays, "mnist"),
+    "ctre/table3": _job(better_variant),
 }
