@@ -22,7 +22,7 @@ from fsjax.tables.scaling import apply as scale
 #: The sparse methods of Table 2, CTRE's variants, and the words of the metrics.
 SPARSE = ("snip", "rigl", "set", "ctre_seq", "ctre_sim")
 CTRE = ("ctre_sim", "ctre_seq")
-WORDS = {"embedded_accuracy": "accuracy", "training_delay_pct": "training delay"}
+WORDS = {"embedded_accuracy": "accuracy, %", "training_delay_pct": "training delay, %"}
 
 #: The networks of Figure 4, and the shares of the connections that are removed, in percent.
 WIDTHS = (200, 200, 200)
