@@ -13,17 +13,23 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 .PHONY: demo test test-rest test-all test-long test-oldest test-newest chaos fuzz lint types format docs site benchmark \
   package version clean
 
-# What the launchers need, in half of the time of all, and then the rest.
-$(LAUNCHERS): requirements.txt pyproject.toml
+# Two targets install into the same environment, and must not do so at once.
+.NOTPARALLEL:
+
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "error: Python 3.11 or newer is needed; set PYTHON=/path/to/python3.12"; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV)
+
+# What the launchers need, in half of the time of all.
+$(LAUNCHERS): requirements.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python $(PIP_INSTALL) -c requirements.txt -e '.[experiments]'
 	touch $(LAUNCHERS)
 
-$(STAMP): $(LAUNCHERS)
-	$(BIN)/python $(PIP_INSTALL) -r requirements.txt
-	touch $(STAMP)
+# All at once, as to install the launchers' part first would resolve its packages twice.
+$(STAMP): requirements.txt pyproject.toml | $(BIN)/python
+	$(BIN)/python $(PIP_INSTALL) -r requirements.txt -e '.[experiments]'
+	touch $(LAUNCHERS) $(STAMP)
 
 demo: $(LAUNCHERS)
 	$(BIN)/python -m experiments.compare \

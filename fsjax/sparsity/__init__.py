@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     )
     from fsjax.sparsity.compression import compress
     from fsjax.sparsity.optimal_brain_surgeon import brain_surgeon
+    from fsjax.sparsity.shrinking import shrink
     from fsjax.sparsity.summary import degrees, mask_figure, overlap, summarize
 
 #: The module of each name that is imported where it is first used.
@@ -113,6 +114,7 @@ _MODULE_OF = {
         ),
         "compression": ("compress",),
         "optimal_brain_surgeon": ("brain_surgeon",),
+        "shrinking": ("shrink",),
         "summary": ("degrees", "mask_figure", "overlap", "summarize"),
     }.items()
     for name in names
@@ -202,6 +204,7 @@ __all__ = [
     "rigl",
     "saliency",
     "schedules",
+    "shrink",
     "similarity",
     "smallest",
     "snip",

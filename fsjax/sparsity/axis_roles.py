@@ -13,11 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
-
-from fsjax.sparsity.trees import leaves_by_name
+from fsjax.sparsity.program import COMPARISONS, ELEMENTWISE, UNARY, LoopReader, trace
 from fsjax.typing import PyTree
 
 #: What an axis of a kernel is: of inputs, of outputs, of positions of a convolution's window, or
@@ -65,24 +61,6 @@ class _Tracked(NamedTuple):
 #: A value: made of parameters, or whether it depends on the inputs of the network.
 _Value = _Tracked | bool
 
-#: Operations that take a function, by the parameter that holds it.
-_CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
-
-#: Operations entry by entry that involve several arrays.
-_ELEMENTWISE = frozenset(
-    "add add_any sub mul div rem max min pow atan2 select_n and or xor nextafter clamp".split()
-)
-
-#: Comparisons, which turn parameters into constants.
-_COMPARISONS = frozenset("eq ne lt le gt ge is_finite".split())
-
-#: Operations that keep the axes of a single array.
-_UNARY = frozenset(
-    "convert_element_type copy copy_p reduce_precision neg sign abs exp exp2 log log1p expm1 tanh "
-    "logistic sqrt rsqrt cbrt square integer_pow sin cos erf floor ceil round not rev "
-    "stop_gradient optimization_barrier real imag conj cumsum".split()
-)
-
 
 def axes(function: Callable, params: PyTree, *inputs: PyTree) -> dict[str, ParameterAxes]:
     """What each parameter of ``function(params, *inputs)`` is used for, and the role of its axes.
@@ -104,17 +82,13 @@ def axes(function: Callable, params: PyTree, *inputs: PyTree) -> dict[str, Param
       >>> print(axes["query"].roles, axes["scale"].use)
       ('in', 'out', 'out') elementwise
     """
-    shapes = jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), (params, inputs)
-    )
-    program = jax.make_jaxpr(lambda p, x: function(p, *x))(*shapes)
-    leaves = leaves_by_name(shapes[0])
+    traced = trace(function, params, *inputs)
     reader = _UseRecorder()
-    tracked = [_parameter(path, leaf.shape) for path, leaf in leaves.items()]
-    outputs = reader.run(program, [*tracked, *[True] * len(jax.tree.leaves(inputs))])
+    tracked = [_parameter(path, leaf.shape) for path, leaf in traced.params.items()]
+    outputs = reader.run(traced.program, [*tracked, *[True] * len(traced.inputs)])
     for output in outputs:
         reader.used(output, "elementwise")
-    return {path: reader.outcome(path, leaf.shape) for path, leaf in leaves.items()}
+    return {path: reader.outcome(path, leaf.shape) for path, leaf in traced.params.items()}
 
 
 def _parameter(path: str, shape: Sequence[int]) -> _Tracked:
@@ -125,7 +99,7 @@ def _parameter(path: str, shape: Sequence[int]) -> _Tracked:
 
 
 @dataclasses.dataclass
-class _UseRecorder:
+class _UseRecorder(LoopReader[_Value]):
     """Follows parameters through a program and notes how they are used.
 
     Attributes:
@@ -179,40 +153,27 @@ class _UseRecorder:
             return ParameterAxes("other", reason=reason)
         return ParameterAxes("kernel", tuple(completed))
 
-    def run(self, program: ClosedJaxpr | Jaxpr, arguments: Sequence[_Value]) -> list[_Value]:
-        """Follows the arguments through a program; what its outputs are made of."""
-        jaxpr: Jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
-        values: dict[Var, _Value] = dict.fromkeys(jaxpr.constvars, False)
-        values.update(zip(jaxpr.invars, arguments, strict=True))
+    def constant(self, array: Any) -> _Value:
+        return False
 
-        def read(atom: Any) -> _Value:
-            return False if isinstance(atom, Literal) else values[atom]
-
-        for equation in jaxpr.eqns:
-            outcome = self._apply(equation, [read(atom) for atom in equation.invars])
-            values.update(zip(equation.outvars, outcome, strict=True))
-        return [read(atom) for atom in jaxpr.outvars]
-
-    def _apply(self, equation: Any, operands: list[_Value]) -> list[_Value]:
+    def apply(self, equation: Any, operands: list[_Value]) -> list[_Value]:
         name, outputs = equation.primitive.name, len(equation.outvars)
-        if name in _LOOPS:
-            return _LOOPS[name](self, equation, operands)
-        function = next((equation.params[key] for key in _CALLS if key in equation.params), None)
-        if function is not None and _number_of_inputs(function) == len(operands):
-            return self.run(function, operands)
+        looped = self.loop(equation, operands)
+        if looped is not None:
+            return looped
         if not any(isinstance(operand, _Tracked) for operand in operands):
             return [any(operands)] * outputs
         if name == "split":
             return self._split(equation, operands)
         if name in _RULES:
             return [_RULES[name](self, equation, operands)] * outputs
-        if name in _UNARY:
+        if name in UNARY:
             return operands if name == "optimization_barrier" else [operands[0]] * outputs
-        if name in _COMPARISONS:
+        if name in COMPARISONS:
             for operand in operands:
                 self.used(operand, "elementwise")
             return [any(operand is True for operand in operands)]
-        if name in _ELEMENTWISE:
+        if name in ELEMENTWISE:
             return [self._elementwise(operands)] * outputs
         for operand in operands:
             self.used(operand, "other", f"the operation {name} uses it")
@@ -363,66 +324,26 @@ class _UseRecorder:
         old = equation.invars[0].aval.shape
         return [self._cut(operands[0], old, variable.aval.shape) for variable in equation.outvars]
 
-    def _scan(self, equation: Any, operands: list[_Value]) -> list[_Value]:
-        """A loop: scanned arrays lose their first axis, which counts layers."""
-        options = equation.params
-        consts, carried = options["num_consts"], options["num_carry"]
-        held, carry = operands[:consts], operands[consts : consts + carried]
-        scanned = operands[consts + carried :]
-        for value in scanned:
-            self.give(value, [0], "stack")
-        entries = [_mapped(value, lambda view: view[1:]) for value in scanned]
-        carry, outputs = self._carried(options["jaxpr"], held, carry, entries)
-        for value in outputs[carried:]:
-            self.used(value, "elementwise")
-        return [*carry, *([True] * len(outputs[carried:]))]
+    def entry(self, value: _Value) -> _Value:
+        """A layer of those that a scan runs through; the first axis counts them."""
+        self.give(value, [0], "stack")
+        return _mapped(value, lambda view: view[1:])
 
-    def _while(self, equation: Any, operands: list[_Value]) -> list[_Value]:
-        options = equation.params
-        first, held = options["cond_nconsts"], options["body_nconsts"]
-        constants = operands[first : first + held]
-        return self._carried(options["body_jaxpr"], constants, operands[first + held :], [])[0]
+    def collected(self, value: _Value) -> _Value:
+        self.used(value, "elementwise")
+        return True
 
-    def _carried(
-        self,
-        body: ClosedJaxpr,
-        constants: Sequence[_Value],
-        carry: Sequence[_Value],
-        entries: Sequence[_Value],
-    ) -> tuple[list[_Value], list[_Value]]:
-        """What a loop carries in any of its passes, and all outputs of the last pass followed."""
-        while True:
-            outputs = self.run(body, [*constants, *carry, *entries])
-            joined = [_joined(*pair) for pair in zip(carry, outputs[: len(carry)], strict=True)]
-            if joined == list(carry):
-                return joined, outputs
-            carry = joined
-
-    def _cond(self, equation: Any, operands: list[_Value]) -> list[_Value]:
-        outputs = [self.run(branch, operands[1:]) for branch in equation.params["branches"]]
-        joined = outputs[0]
-        for other in outputs[1:]:
-            joined = [_joined(a, b) for a, b in zip(joined, other, strict=True)]
-        return joined
+    def join(self, value: _Value, other: _Value) -> _Value:
+        if value is True or other is True:
+            return True
+        if isinstance(value, _Tracked) and isinstance(other, _Tracked):
+            views = dict.fromkeys((*value.views, *other.views))
+            return _Tracked(tuple(views), value.paths | other.paths)
+        return value if isinstance(value, _Tracked) else other
 
 
 def _all_paths(values: Sequence[_Tracked]) -> frozenset[str]:
     return frozenset().union(*(value.paths for value in values))
-
-
-def _joined(value: _Value, other: _Value) -> _Value:
-    """What a value may be that comes from either of two places."""
-    if value is True or other is True:
-        return True
-    if isinstance(value, _Tracked) and isinstance(other, _Tracked):
-        views = dict.fromkeys((*value.views, *other.views))
-        return _Tracked(tuple(views), value.paths | other.paths)
-    return value if isinstance(value, _Tracked) else other
-
-
-def _number_of_inputs(function: Any) -> int:
-    jaxpr = function.jaxpr if isinstance(function, ClosedJaxpr) else function
-    return len(jaxpr.invars)
 
 
 def _placed(dims: dict[int, tuple[_Factor, ...]], rank: int) -> _View:
@@ -530,11 +451,4 @@ _RULES: dict[str, Callable[[_UseRecorder, Any, list[_Value]], _Value]] = {
     **dict.fromkeys(
         ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "argmax", "argmin"), _reduced
     ),
-}
-
-#: Operations that run a function many times, or one of several.
-_LOOPS: dict[str, Callable[[_UseRecorder, Any, list[_Value]], list[_Value]]] = {
-    "scan": _UseRecorder._scan,
-    "while": _UseRecorder._while,
-    "cond": _UseRecorder._cond,
 }

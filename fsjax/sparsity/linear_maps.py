@@ -17,27 +17,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
 
+from fsjax.sparsity.program import ProgramReader, trace
 from fsjax.sparsity.trees import leaves_by_name
 from fsjax.typing import PyTree
 
 #: Operations that only change the type or the order of axes of an array; weights are tracked
 #: through them.
 _PASSED = ("convert_element_type", "copy", "copy_p", "reduce_precision", "transpose")
-
-#: Operations that only wrap another function, with the parameter that holds it.
-_CALLS = {
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-    "closed_call": "call_jaxpr",
-    "core_call": "call_jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-    "custom_vjp_call_jaxpr": "fun_jaxpr",
-    "checkpoint": "jaxpr",
-    "remat2": "jaxpr",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,68 +132,45 @@ def evaluator(function: Callable, params: PyTree, *inputs: PyTree) -> Callable[.
       ``(handler, params, *inputs) -> outputs``. Leaves of ``params`` may be ``None`` if the handler
       computes their linear maps without them.
     """
-    shapes = jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), (params, inputs)
-    )
-    program, outputs = jax.make_jaxpr(lambda p, x: function(p, *x), return_shape=True)(*shapes)
-    structure = jax.tree.structure(outputs)
-    leaves = leaves_by_name(shapes[0])
+    traced = trace(function, params, *inputs)
 
     def call(handler: Handler, weights: PyTree, *arrays: PyTree) -> PyTree:
         values = leaves_by_name(weights, none=True)
         kernels = [
             _Kernel(path, values[path], tuple(range(len(leaf.shape))), leaf.shape, leaf.dtype)
-            for path, leaf in leaves.items()
+            for path, leaf in traced.params.items()
         ]
-        return jax.tree.unflatten(
-            structure, _run(program, handler, [*kernels, *jax.tree.leaves(arrays)])
-        )
+        outputs = _Evaluator(handler).run(traced.program, [*kernels, *jax.tree.leaves(arrays)])
+        return jax.tree.unflatten(traced.outputs, map(_array, outputs))
 
     return call
 
 
-def _run(program: ClosedJaxpr, handler: Handler, arguments: Sequence[Any]) -> list[Any]:
-    """Runs the program; arguments may be :class:`_Kernel`, results are arrays."""
-    return [_array(value) for value in _values(program, handler, arguments)]
+@dataclasses.dataclass
+class _Evaluator(ProgramReader[Any]):
+    """Computes a program on arrays, some of which are :class:`_Kernel`."""
 
+    handler: Handler
 
-def _values(program: ClosedJaxpr, handler: Handler, arguments: Sequence[Any]) -> list[Any]:
-    jaxpr: Jaxpr = program.jaxpr
-    values: dict[Var, Any] = {}
+    def constant(self, array: Any) -> Any:
+        return array
 
-    def read(atom: Any) -> Any:
-        return atom.val if isinstance(atom, Literal) else values[atom]
-
-    values.update(zip(jaxpr.constvars, program.consts, strict=True))
-    values.update(zip(jaxpr.invars, arguments, strict=True))
-    for equation in jaxpr.eqns:
-        operands = [read(atom) for atom in equation.invars]
-        values.update(zip(equation.outvars, _apply(equation, handler, operands), strict=True))
-    return [read(atom) for atom in jaxpr.outvars]
-
-
-def _apply(equation: Any, handler: Handler, operands: list[Any]) -> list[Any]:
-    name = equation.primitive.name
-    if name in _CALLS and _CALLS[name] in equation.params:
-        return _values(_closed(equation.params[_CALLS[name]]), handler, operands)
-    kernels = [i for i, operand in enumerate(operands) if isinstance(operand, _Kernel)]
-    if len(kernels) == 1 and name in _PASSED:
-        return [_passed(equation, operands[kernels[0]])]
-    if len(kernels) == 1 and name == "dot_general":
-        result = _matrix(equation, handler, operands, kernels[0])
-        if result is not None:
-            return [result]
-    if kernels == [1] and name == "conv_general_dilated":
-        result = _convolution(equation, handler, operands)
-        if result is not None:
-            return [result]
-    options = equation.primitive.get_bind_params(equation.params)
-    result = equation.primitive.bind(*map(_array, operands), **options)
-    return list(result) if equation.primitive.multiple_results else [result]
-
-
-def _closed(jaxpr: Any) -> ClosedJaxpr:
-    return jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, ())
+    def apply(self, equation: Any, operands: list[Any]) -> list[Any]:
+        name = equation.primitive.name
+        kernels = [i for i, operand in enumerate(operands) if isinstance(operand, _Kernel)]
+        if len(kernels) == 1 and name in _PASSED:
+            return [_passed(equation, operands[kernels[0]])]
+        if len(kernels) == 1 and name == "dot_general":
+            result = _matrix(equation, self.handler, operands, kernels[0])
+            if result is not None:
+                return [result]
+        if kernels == [1] and name == "conv_general_dilated":
+            result = _convolution(equation, self.handler, operands)
+            if result is not None:
+                return [result]
+        options = equation.primitive.get_bind_params(equation.params)
+        result = equation.primitive.bind(*map(_array, operands), **options)
+        return list(result) if equation.primitive.multiple_results else [result]
 
 
 def _array(value: Any) -> Any:

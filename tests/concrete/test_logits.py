@@ -51,10 +51,15 @@ def loss_gradient(logits: np.ndarray, target: np.ndarray) -> np.ndarray:
 def sgd_step(name: str, params: dict, target: jax.Array, rate: float, **options) -> np.ndarray:
     """Logits after one plain SGD step on the parameters."""
     logits = parametrisation(name, bias=False, **options)
-    grads = jax.grad(lambda p: jnp.sum(jnp.tanh(logits.apply(p)) * target))(params)
     optimizer = optax.sgd(rate)
-    updates, _ = optimizer.update(grads, optimizer.init(params))
-    return np.asarray(logits.apply(optax.apply_updates(params, updates)), np.float64)
+
+    @jax.jit
+    def after(params: dict) -> jax.Array:
+        grads = jax.grad(lambda p: jnp.sum(jnp.tanh(logits.apply(p)) * target))(params)
+        updates, _ = optimizer.update(grads, optimizer.init(params))
+        return logits.apply(optax.apply_updates(params, updates))
+
+    return np.asarray(after(params), np.float64)
 
 
 @pytest.mark.parametrize("p", [D, 9])

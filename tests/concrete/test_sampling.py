@@ -14,6 +14,9 @@ from fsjax.engine.kernels.random import key_words
 
 B, K, D = 5, 3, 7
 
+gumbel_softmax = jax.jit(sampling.gumbel_softmax)
+select = jax.jit(sampling.select, static_argnums=4)
+
 
 def numpy_samples(logits: np.ndarray, noise: np.ndarray, temperature: float) -> np.ndarray:
     """Eq. 1, element by element, in float64."""
@@ -36,7 +39,7 @@ def inputs() -> tuple[jax.Array, jax.Array]:
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 10.0])
 def test_gumbel_softmax_is_equation_1(key: jax.Array, inputs, temperature: float) -> None:
     logits, _ = inputs
-    samples = sampling.gumbel_softmax(key, logits, temperature)
+    samples = gumbel_softmax(key, logits, temperature)
     noise = np.asarray(jax.random.gumbel(jax.random.clone(key), (K, D)))
     chex.assert_trees_all_close(
         np.asarray(samples, np.float64), numpy_samples(logits, noise, temperature), rtol=1e-4
@@ -46,7 +49,7 @@ def test_gumbel_softmax_is_equation_1(key: jax.Array, inputs, temperature: float
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 10.0])
 def test_noise_per_row_is_equations_1_and_2(key: jax.Array, inputs, temperature: float) -> None:
     logits, x = inputs
-    selected = sampling.select(key, logits, x, jnp.float32(temperature), "row")
+    selected = select(key, logits, x, jnp.float32(temperature), "row")
     noise = np.asarray(jax.random.gumbel(jax.random.clone(key), (B, K, D)))
     samples = numpy_samples(logits, noise, temperature)
     expected = np.einsum("bkd,bd->bk", samples, np.asarray(x, np.float64))
@@ -63,9 +66,9 @@ def test_temperature_towards_0_gives_one_hot_and_towards_infinity_uniform(
 ) -> None:
     logits, _ = inputs
     noise = jax.random.gumbel(jax.random.clone(key), (K, D))
-    cold = sampling.gumbel_softmax(key, logits, 1e-4)
+    cold = gumbel_softmax(key, logits, 1e-4)
     chex.assert_trees_all_close(cold, jax.nn.one_hot(jnp.argmax(logits + noise, -1), D), atol=1e-6)
-    hot = sampling.gumbel_softmax(jax.random.clone(key), logits, 1e6)
+    hot = gumbel_softmax(jax.random.clone(key), logits, 1e6)
     chex.assert_trees_all_close(hot, jnp.full((K, D), 1 / D), atol=1e-5)
 
 
@@ -73,7 +76,7 @@ def test_frequency_of_the_cold_choice_is_the_softmax_of_the_logits(inputs) -> No
     # The Gumbel-max property; a wrong sign or a missing log fails it.
     logits, _ = inputs
     keys = jax.random.split(jax.random.key(1), 4000)
-    samples = jax.vmap(lambda k: sampling.gumbel_softmax(k, logits, 1e-3))(keys)
+    samples = jax.jit(jax.vmap(lambda k: sampling.gumbel_softmax(k, logits, 1e-3)))(keys)
     chex.assert_trees_all_close(samples.mean(0), jax.nn.softmax(logits), atol=0.03)
 
 

@@ -17,6 +17,7 @@ import optax
 import pytest
 from bad_calls import bad_calls, refuses
 from engine_helpers import linear_method
+from marks import slow_ids
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
@@ -139,6 +140,9 @@ SCHEDULED = [
 ]
 
 
+@slow_ids("aefs", "cae", "ctre_*", "deep_lasso", "dense", "dufs", "entryprune", "gjsd", "neurofs")
+@slow_ids("probmask", "quick_selection", "random_selection", "rigl", "sequential_attention")
+@slow_ids("snip", "static_sparse", "stg")
 @pytest.mark.parametrize("name", SCHEDULED)
 def test_every_method_with_a_rate_takes_a_schedule_or_an_optimizer(
     name: str, data, monkeypatch: pytest.MonkeyPatch

@@ -75,6 +75,10 @@ LAUNCHERS: dict[str, tuple[str, str]] = {
         "--networks=transformer --steps=12 --seeds=1 --rows=32 --out={tmp}/one_shot.csv",
         "one_shot.csv",
     ),
+    "studies/sparsity/shrinking": (
+        "--networks=lenet5 --steps=2 --seeds=1 --seconds=0 --out={tmp}/shrinking.csv",
+        "shrinking.csv",
+    ),
     "studies/sparsity/step_cost": (
         "--network=transformer --recipes=magnitude --turns=2 --every=2",
         "",
@@ -119,6 +123,7 @@ LONG = (
     "sparsify",
     "studies/sparsity/accuracy",
     "studies/sparsity/one_shot",
+    "studies/sparsity/shrinking",
     "sweep",
 )
 

@@ -6,7 +6,7 @@ Covers ``fsjax.methods.cife``.
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -59,6 +59,16 @@ def reference(x: np.ndarray, y: np.ndarray, weight: np.ndarray, depth: int, rule
     return chosen
 
 
+@cache
+def expected_ranking(rule: str, weighted: bool) -> list[int]:
+    """The chosen columns of the table, which take most of the time."""
+    return reference(*table(), row_weights(weighted), 7, rule)
+
+
+def row_weights(weighted: bool) -> np.ndarray:
+    return np.random.default_rng(5).uniform(0.5, 2.0, 300) if weighted else np.ones(300)
+
+
 def table(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Columns 0 to 3 are informative, 4 nearly repeats 0, and 5 and 6 inform only jointly."""
     rng = np.random.default_rng(seed)
@@ -88,8 +98,7 @@ def test_the_ranking_is_that_of_a_loop_over_pairs(
     monkeypatch.setattr(greedy_information, "RARE", 2 if counted == "difference" else 0)
     monkeypatch.setattr(greedy_information, "BLOCK", 900)  # three columns at a time
     x, y = table()
-    weight = np.random.default_rng(5).uniform(0.5, 2.0, 300) if weighted else np.ones(300)
-    expected = reference(x, y, weight, 7, rule)
+    weight, expected = row_weights(weighted), expected_ranking(rule, weighted)
     scores = METHODS[rule](x, y, weight, depth=7)
     assert np.argsort(-scores)[:7].tolist() == expected
     assert scores[expected].tolist() == [7, 6, 5, 4, 3, 2, 1]

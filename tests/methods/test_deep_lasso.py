@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +32,8 @@ def start(method: Method) -> tuple[TrainState, Batch]:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(B, D)), rng.integers(0, C, B)
     batch = Batch(jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.int32), jnp.asarray(WEIGHT))
-    return init_state(method, spec, np.uint32(0), batch, jnp.ones(D, bool)), batch
+    initialise = jax.jit(functools.partial(init_state, method, spec))
+    return initialise(np.uint32(0), batch, jnp.ones(D, bool)), batch
 
 
 def layers(params: dict) -> list[np.ndarray]:
@@ -84,7 +87,8 @@ def test_the_score_is_the_norm_over_all_training_rows() -> None:
     method = make()
     state, batch = start(method)
     assert not np.any(method.select(state).scores)
-    scores = method.select(method.finish(state, batch, jax.random.key(0))).scores
+    finished = jax.jit(method.finish)(state, batch, jax.random.key(0))
+    scores = method.select(finished).scores
     np.testing.assert_allclose(scores, norms(layers(state.params), batch, 0.0)[1], rtol=1e-4)
 
 
@@ -95,10 +99,11 @@ def test_permuted_columns_permute_the_scores() -> None:
     first = state.params["FanInDense_0"]["Dense_0"]
     moved = {"Dense_0": {**first, "kernel": first["kernel"][order]}}
     other = state.replace(params={**state.params, "FanInDense_0": moved})
+    loss_of, finish = jax.jit(method.loss), jax.jit(method.finish)
     results = []
     for start_state, rows in ((state, batch), (other, batch._replace(x=batch.x[:, order]))):
-        loss, _ = method.loss(start_state.params, start_state, rows, jax.random.key(0))
-        scores = method.select(method.finish(start_state, rows, jax.random.key(0))).scores
+        loss, _ = loss_of(start_state.params, start_state, rows, jax.random.key(0))
+        scores = method.select(finish(start_state, rows, jax.random.key(0))).scores
         results.append((float(loss), np.asarray(scores)))
     assert results[0][0] == pytest.approx(results[1][0], rel=1e-5)
     np.testing.assert_allclose(results[1][1], results[0][1][order], rtol=1e-4)

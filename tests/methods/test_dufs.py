@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import jax
@@ -24,7 +25,8 @@ def start(method: Method) -> tuple[TrainState, Batch]:
     spec = Spec(D, D, "reconstruction", B, B, num_epochs=4, steps_per_epoch=1)
     x = np.random.default_rng(0).normal(size=(B, D))
     batch = Batch(*(jnp.asarray(array, jnp.float32) for array in (x, x, WEIGHT)))
-    return init_state(method, spec, np.uint32(0), batch, jnp.ones(D, bool)), batch
+    initialise = jax.jit(functools.partial(init_state, method, spec))
+    return initialise(np.uint32(0), batch, jnp.ones(D, bool)), batch
 
 
 def smoothness(rows: np.ndarray, neighbors: int, width: float, steps: int) -> float:

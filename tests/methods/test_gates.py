@@ -5,6 +5,8 @@ Covers ``fsjax.sparsity.binmask``.
 
 from __future__ import annotations
 
+import functools
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -30,7 +32,8 @@ def start(method: Method, seed: int = 0, **changes) -> tuple[TrainState, Batch]:
         jnp.asarray(rng.integers(0, 2, B), jnp.int32),
         jnp.ones(B),
     )
-    return init_state(method, spec, np.uint32(seed), batch, jnp.ones(D, bool)), batch
+    initialise = jax.jit(functools.partial(init_state, method, spec))
+    return initialise(np.uint32(seed), batch, jnp.ones(D, bool)), batch
 
 
 def softmax_loss(weights, x: np.ndarray, y: np.ndarray) -> float:

@@ -36,7 +36,8 @@ def follow(method: Method, task: str, most: int = 400) -> Run:
     """Trains epoch by epoch until the method has finished."""
     spec, arrays = spec_of(task), table(task)
     data = as_batch(task, arrays.train)
-    first = init_state(method, spec, np.uint32(2), data, jnp.arange(D) < D - 1)
+    initialise = jax.jit(functools.partial(init_state, method, spec))
+    first = initialise(np.uint32(2), data, jnp.arange(D) < D - 1)
     epoch = jax.jit(lambda state: train_epoch(method, state, arrays))
     state, states, recorded = first, [], []
     while len(states) < most and not state.done:

@@ -200,10 +200,11 @@ def test_every_layer_gets_its_own_similarity() -> None:
 
 def test_rows_are_drawn_from_those_that_count() -> None:
     data = rows()._replace(weight=(jnp.arange(N) < 20) * 1.0)
-    drawn = rule_inputs.random_batch(jax.random.key(0), data, 500)
+    drawn = jax.jit(lambda key: rule_inputs.random_batch(key, data, 500))(jax.random.key(0))
     allowed = {bytes(row) for row in np.asarray(data.x[:20])}
     assert {bytes(row) for row in np.asarray(drawn.x)} == allowed
-    x, counts = rule_inputs.some_rows(jax.random.key(1), data, 0.4)
+    some_rows = jax.jit(lambda key: rule_inputs.some_rows(key, data, 0.4))
+    x, counts = some_rows(jax.random.key(1))
     chosen = {bytes(row) for row in np.asarray(x)[np.asarray(counts)]}
     assert len(chosen) == 8 and chosen <= allowed
 

@@ -150,13 +150,12 @@ def run(method: Method, steps: int = 10, **options) -> tuple[TrainState, Referen
     ("options", "settings"),
     [
         ({}, {}),
-        ({"drop_fraction": 0.5}, {"alpha": 0.5}),
-        ({"accumulate": False}, {"accumulate": False}),
-        ({"sensitivity": "gradient"}, {"factor": 2.0}),
-        ({"sensitivity_weight": 0.0}, {"lam": 0.0}),
-        ({"sensitivity_weight": 1.0}, {"lam": 1.0}),
-        ({"drop": "magnitude"}, {"drop": "magnitude"}),
-        ({"drop": "per_sign"}, {"drop": "per_sign"}),
+        (
+            {"drop_fraction": 0.5, "accumulate": False, "sensitivity": "gradient"},
+            {"alpha": 0.5, "accumulate": False, "factor": 2.0},
+        ),
+        ({"sensitivity_weight": 0.0, "drop": "magnitude"}, {"lam": 0.0, "drop": "magnitude"}),
+        ({"sensitivity_weight": 1.0, "drop": "per_sign"}, {"lam": 1.0, "drop": "per_sign"}),
     ],
     ids=str,
 )

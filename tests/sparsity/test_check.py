@@ -25,7 +25,7 @@ def network(seed: int = 0) -> dict[str, Any]:
 def trained(tx: optax.GradientTransformation, steps: int) -> tuple[Any, Any]:
     """Parameters and state after some steps on random gradients."""
     params = network()
-    state = tx.init(params)
+    state = jax.jit(tx.init)(params)
     params = sparsity.mask_params(params, state)
     update = jax.jit(tx.update)
     for step in range(steps):

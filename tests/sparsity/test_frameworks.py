@@ -239,14 +239,18 @@ def test_masks_of_another_structure_are_refused() -> None:
     params, _ = linen()
     recipe = sparsity.rigl(structure=sparsity.n_of_m(2, 4))
     tx = sparsity.sparse(optax.adam(0.02), recipe, jax.random.key(3))
-    state = tx.init(params)
-    others = sparsity.rigl(0.5).initial_masks(jax.random.key(5), params)
+    state = jax.jit(tx.init)(params)
+
+    def drawn(recipe: sparsity.Recipe) -> Any:
+        return jax.jit(recipe.initial_masks)(jax.random.key(5), params)
+
+    others = drawn(sparsity.rigl(0.5))
     place = "params/Dense_0/kernel: "
     refuses(lambda: sparsity.with_masks(state, others, recipe), place, "n_of_m(2, 4)")
-    fewer = sparsity.static(0.25, distribution="uniform").initial_masks(jax.random.key(5), params)
+    fewer = drawn(sparsity.static(0.25, distribution="uniform"))
     uniform = sparsity.rigl(0.5, distribution="uniform")
     refuses(lambda: sparsity.with_masks(state, fewer, uniform), place, " 32 ", "64")
-    right = recipe.initial_masks(jax.random.key(6), params)
+    right = drawn(recipe)
     chex.assert_trees_all_equal(sparsity.masks_of(sparsity.with_masks(state, right, recipe)), right)
 
 

@@ -175,7 +175,7 @@ def test_a_compressed_network_is_the_masked_one(framework: str, monkeypatch: Any
 
 
 def test_a_compressed_network_is_never_slower_as_measured(monkeypatch: Any) -> None:
-    masks = sparsity.static(0.1).initial_masks(jax.random.key(2), PARAMS)
+    masks = jax.jit(sparsity.static(0.1).initial_masks)(jax.random.key(2), PARAMS)
     number = iter(range(1, 10**6))
     monkeypatch.setattr("fsjax.sparsity.compression._milliseconds", lambda *_: float(next(number)))
     fast = sparsity.compress(MODEL.apply, PARAMS, masks, IMAGES)
@@ -208,7 +208,7 @@ def test_a_compressed_network_is_exported(monkeypatch: Any) -> None:
 
 def test_large_arrays_are_arguments_of_the_program(monkeypatch: Any) -> None:
     """With arrays on both sides of the bound, and the same outputs as with all built in."""
-    masks = sparsity.static(0.1).initial_masks(jax.random.key(2), PARAMS)
+    masks = jax.jit(sparsity.static(0.1).initial_masks)(jax.random.key(2), PARAMS)
     expected = jax.jit(MODEL.apply)(sparsity.apply_masks(PARAMS, masks), IMAGES)
     for bound in (0, 200, 2**20):
         number = iter(range(1000))

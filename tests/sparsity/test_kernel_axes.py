@@ -33,7 +33,8 @@ STACKED = {
 
 
 def masks_of(recipe: sparsity.Recipe, params: Any, **options: Any) -> Any:
-    state = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0), **options).init(params)
+    tx = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0), **options)
+    state = jax.jit(tx.init)(params)
     return jax.tree.map(np.asarray, sparsity.masks_of(state))
 
 
@@ -66,7 +67,7 @@ def test_n_of_m_of_attention_is_along_true_inputs(steps: int) -> None:
     tx = sparsity.sparse(
         optax.sgd(0.1), sparsity.rigl(structure=sparsity.n_of_m(2, 4), every=1), jax.random.key(0)
     )
-    state = tx.init(ATTENTION)
+    state = jax.jit(tx.init)(ATTENTION)
     params = sparsity.mask_params(ATTENTION, state)
     for step in range(steps):
         random = np.random.default_rng(step)
@@ -126,12 +127,14 @@ def test_a_layer_of_a_stack_changes_as_alone_but_for_its_key() -> None:
     )
     state = tx.init({"w": weights})
     masks = sparsity.masks_of(state)["w"]
-    after = sparsity.masks_of(tx.update({"w": gradients}, state, {"w": weights * masks})[1])["w"]
+    after = sparsity.masks_of(
+        jax.jit(tx.update)({"w": gradients}, state, {"w": weights * masks})[1]
+    )["w"]
     for number in range(2):
         alone = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0))
         weight = {"w": weights[number] * masks[number]}
-        before = sparsity.with_masks(alone.init(weight), {"w": masks[number]})
-        _, changed = alone.update({"w": gradients[number]}, before, weight)
+        before = sparsity.with_masks(jax.jit(alone.init)(weight), {"w": masks[number]})
+        _, changed = jax.jit(alone.update)({"w": gradients[number]}, before, weight)
         np.testing.assert_array_equal(sparsity.masks_of(changed)["w"], after[number])
         assert (after[number] != masks[number]).any()
 

@@ -128,8 +128,14 @@ def test_new_connections_of_a_list_start_within_the_bound() -> None:
     recipe = Recipe(epsilon=1.0, drop=drop.magnitude, grow=grow.random, grow_init=init)
     mask = random_mask(jax.random.key(0), SHAPE, COUNT)
     layer = forms_of(mask, 100 + jnp.ones(SHAPE), jnp.zeros(SHAPE[1]))[1]
-    change = layer.rewire(recipe, RuleInputs(0, {}), jax.random.key(1))
-    new = np.asarray(change.layer.kernel)[~np.asarray(change.kept)]
+
+    @jax.jit
+    def rewired(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        change = layer.rewire(recipe, RuleInputs(0, {}), key)
+        return change.layer.kernel, change.kept
+
+    kernel, kept = map(np.asarray, rewired(jax.random.key(1)))
+    new = kernel[~kept]
     assert len(new) > 1 and len(set(new)) == len(new) and np.abs(new).max() <= (6 / 11) ** 0.5
 
 

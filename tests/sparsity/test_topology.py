@@ -200,16 +200,18 @@ def test_grown_are_those_the_rule_says(name: str, drop_name: str) -> None:
 @pytest.mark.parametrize("name", ["important_inputs", "important_outputs"])
 def test_many_neurons_are_sorted_to_the_same_order(name: str, monkeypatch) -> None:
     dropped = dropped_by("magnitude")
-    for number in np.argsort(dropped.sum((1, 2)))[-12:]:
-        layer = case(number)
-        if name == "important_outputs":
-            layer = layer._replace(importance=layer.importance[:OUT].T)
-        choices = []
-        for most in (OUT - 1, IN):
-            monkeypatch.setattr(grow, "MAX_COMPARED", most)
-            choices.append(getattr(grow, name)(layer, dropped[number], jax.random.key(0)))
-        chex.assert_trees_all_equal(*choices)
-        assert choices[0].sum() == dropped[number].sum() > 4
+    numbers = np.argsort(dropped.sum((1, 2)))[-12:]
+    layers = [case(number) for number in numbers]
+    if name == "important_outputs":
+        layers = [layer._replace(importance=layer.importance[:OUT].T) for layer in layers]
+    choices = []
+    for most in (OUT - 1, IN):
+        monkeypatch.setattr(grow, "MAX_COMPARED", most)
+        choose = jax.jit(lambda *inputs: getattr(grow, name)(*inputs, jax.random.key(0)))
+        choices.append([choose(*of) for of in zip(layers, dropped[numbers], strict=True)])
+    chex.assert_trees_all_equal(*choices)
+    assert [choice.sum() for choice in choices[0]] == dropped[numbers].sum((1, 2)).tolist()
+    assert dropped[numbers].sum((1, 2)).min() > 4
 
 
 @pytest.mark.parametrize(("name", "sign"), [("similar_or_random", 1), ("dissimilar_or_random", -1)])

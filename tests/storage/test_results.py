@@ -9,6 +9,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import jax
 import numpy as np
 import pytest
 from bad_calls import bad_calls, refuses
+from marks import slow_ids
 
 import fsjax
 from fsjax.errors import ConfigError, DataError
@@ -42,21 +44,37 @@ def x() -> np.ndarray:
     return x
 
 
+class MadeWhenAsked(dict):
+    """Values that are made when they are first asked for."""
+
+    def __init__(self, make: Callable[[str], Any]) -> None:
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, name: str) -> Any:
+        return self.setdefault(name, self.make(name))
+
+
 @pytest.fixture(scope="module")
 def results(x: np.ndarray) -> dict[str, fsjax.FitResult]:
     y = (x[:, 2] > 0).astype(int)
-    return {
-        name: fsjax.fit(build(), (x, y), seeds=(3, 1), num_epochs=2, batch_size=16, **options)
-        for name, (build, options) in METHODS.items()
-    }
+
+    def fitted(name: str) -> fsjax.FitResult:
+        build, options = METHODS[name]
+        return fsjax.fit(build(), (x, y), seeds=(3, 1), num_epochs=2, batch_size=16, **options)
+
+    return MadeWhenAsked(fitted)
 
 
 @pytest.fixture(scope="module")
 def saved(results: dict[str, fsjax.FitResult], tmp_path_factory: Any) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("saved")
-    for name, result in results.items():
-        save(result, folder / name)
-    return {name: folder / name for name in results}
+
+    def path(name: str) -> Path:
+        save(results[name], folder / name)
+        return folder / name
+
+    return MadeWhenAsked(path)
 
 
 @pytest.fixture
@@ -78,6 +96,7 @@ def assert_same(tree: Any, other: Any) -> None:
     chex.assert_trees_all_equal(tree, other, strict=True)
 
 
+@slow_ids("stg")
 @pytest.mark.parametrize("name", METHODS)
 def test_all_comes_back_bit_for_bit(
     name: str, results: dict[str, fsjax.FitResult], saved: dict[str, Path], x: np.ndarray

@@ -57,10 +57,11 @@ def test_many_rows_with_ties_and_over_seeds() -> None:
     rng = np.random.default_rng(0)
     y = (rng.random((3, 20000)) < 0.02).astype(np.int32)
     scores = np.round(rng.normal(size=y.shape) + y, 1).astype(np.float32)
-    found = jax.jit(jax.vmap(roc_auc))(scores, y)
+    areas = jax.jit(jax.vmap(roc_auc))
+    found = areas(scores, y)
     expected = [roc_auc_score(*pair) for pair in zip(y, scores, strict=True)]
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    np.testing.assert_allclose(jax.vmap(roc_auc)(-scores, y), 1 - np.array(found), atol=1e-6)
+    np.testing.assert_allclose(areas(-scores, y), 1 - np.array(found), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -80,4 +81,4 @@ def test_many_rows_with_ties_and_over_seeds() -> None:
 )
 def test_corner_cases(scores, y, weight, expected) -> None:
     weight = None if weight is None else jnp.array(weight)
-    assert float(roc_auc(jnp.array(scores), jnp.array(y), weight)) == expected
+    assert float(jax.jit(roc_auc)(jnp.array(scores), jnp.array(y), weight)) == expected

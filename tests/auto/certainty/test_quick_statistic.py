@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from auto_helpers import problem
+from marks import slow_ids
 from sklearn.model_selection import KFold
 
 import fsjax
@@ -31,6 +32,7 @@ def folds(rows: int) -> list[Fold]:
     return [Fold(*parts) for parts in KFold(5, shuffle=True, random_state=0).split(np.zeros(rows))]
 
 
+@slow_ids("*-product", "*-exclusive or", "multilabel-noise")
 @pytest.mark.parametrize("signal", SIGNALS)
 @pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
 def test_the_choice_is_what_predicts_the_table(task, signal):

@@ -9,6 +9,7 @@ Covers ``fsjax.auto.contest.rankers.costs``, ``fsjax.auto.contest.rankers.elimin
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from marks import slow_ids
 
 from fsjax.auto.contest.rankers import (
     MEMBERS,
@@ -48,6 +49,7 @@ def planted(task: str, rows: int = 240, columns: int = 12) -> tuple[np.ndarray, 
     return X, y[task]
 
 
+@slow_ids("0.1-*-regression", "0.1-*-multilabel", "0.1-*-counts", "0.1-*-survival")
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("name", SELECTORS)
 @pytest.mark.parametrize("effort", [1.0, 0.1])

@@ -1,0 +1,576 @@
+"""Finds the channels of a network: entries of parameters' axes that can only be removed together.
+
+Every entry of every axis of a parameter has a number, and the program is followed as in
+:mod:`fsjax.sparsity.axis_roles`. Operations unite the numbers of entries that meet: a sum of two
+branches those of their channels, a product of activations and weights those of the axis that is
+summed over. Entries of inputs, outputs, and of axes whose length an operation depends on, cannot
+be removed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fsjax.sparsity.program import COMPARISONS, ELEMENTWISE, UNARY, LoopReader
+
+#: For an axis of a value, the number of each entry, negative for one that cannot be removed; or
+#: ``None`` if all its entries are equal, as after broadcasting.
+Labels = np.ndarray | None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ChannelValue:
+    """An array of the program.
+
+    Attributes:
+      axes: labels of each axis.
+      kind: ``"weights"`` if it is made of parameters and constants, and 0 wherever the parameters
+        are; ``"constant"`` if it is made of them otherwise; or ``"input"``.
+    """
+
+    axes: tuple[Labels, ...]
+    kind: str
+
+
+#: Operations of one array that keep 0 as it is.
+_KEEPS_ZERO = frozenset(
+    "convert_element_type copy copy_p reduce_precision neg sign abs expm1 log1p tanh sqrt cbrt "
+    "square sin erf floor ceil round rev stop_gradient real imag conj".split()
+)
+
+
+class Numbers:
+    """Numbers of entries, united where operations make them meet (a union-find structure)."""
+
+    def __init__(self) -> None:
+        self._parents: list[int] = []
+        self._reasons: dict[int, str] = {}
+        self._fixed: list[str] = []
+
+    def new(self, count: int) -> np.ndarray:
+        """Numbers of entries that nothing was said of yet."""
+        start = len(self._parents)
+        self._parents.extend(range(start, start + count))
+        return np.arange(start, start + count)
+
+    def fixed(self, count: int, reason: str) -> np.ndarray:
+        """Labels of entries that cannot be removed."""
+        if reason not in self._fixed:
+            self._fixed.append(reason)
+        return np.full(count, -1 - self._fixed.index(reason))
+
+    def roots(self, labels: np.ndarray) -> np.ndarray:
+        """The same number for united entries; negative labels stay."""
+        return np.array([label if label < 0 else self._root(int(label)) for label in labels], int)
+
+    def reason(self, label: int) -> str:
+        """Why an entry cannot be removed; empty if it can."""
+        if label < 0:
+            return self._fixed[-1 - label]
+        return self._reasons.get(self._root(label), "")
+
+    def fix(self, labels: Labels, reason: str) -> None:
+        """Notes that entries cannot be removed."""
+        for label in [] if labels is None else np.unique(labels):
+            if label >= 0:
+                self._reasons.setdefault(self._root(int(label)), reason)
+
+    def unite(self, labels: np.ndarray, others: np.ndarray) -> None:
+        """Notes that entries can only be removed together, one by one."""
+        if labels is others:
+            return
+        for label, other in zip(labels.tolist(), others.tolist(), strict=True):
+            if label < 0 or other < 0:
+                if max(label, other) >= 0:
+                    reason = self.reason(min(label, other))
+                    self._reasons.setdefault(self._root(max(label, other)), reason)
+                continue
+            root, gone = sorted((self._root(label), self._root(other)))
+            if root != gone:
+                self._parents[gone] = root
+                if gone in self._reasons:
+                    self._reasons.setdefault(root, self._reasons.pop(gone))
+
+    def _root(self, label: int) -> int:
+        parents = self._parents
+        while parents[label] != label:
+            parents[label] = parents[parents[label]]
+            label = parents[label]
+        return label
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Grid:
+    """An axis that is a grid of several, as ``(heads, head_dim)`` is.
+
+    Attributes:
+      cells: labels of the entries of the one axis.
+      coordinates: for each of the several axes, the label of each cell's coordinate. A cell goes
+        if one of its coordinates does.
+    """
+
+    cells: np.ndarray
+    coordinates: list[np.ndarray]
+
+
+class ChannelReader(LoopReader[ChannelValue]):
+    """Unites the entries of axes that meet in a program."""
+
+    def __init__(self) -> None:
+        self.numbers = Numbers()
+        self.grids: list[Grid] = []
+        self.made: set[int] = set()
+        self.used: set[int] = set()
+
+    def fixed_value(self, shape: Sequence[int], reason: str, kind: str = "input") -> ChannelValue:
+        return ChannelValue(tuple(self.fixed_axis(size, reason) for size in shape), kind)
+
+    def fixed_axis(self, size: int, reason: str) -> Labels:
+        return None if size == 1 else self.numbers.fixed(size, reason)
+
+    def constant(self, array: Any) -> ChannelValue:
+        kind = "constant" if np.size(array) != 1 or np.any(np.asarray(array)) else "weights"
+        return self.fixed_value(np.shape(array), "it meets an array of a given length", kind)
+
+    def fix(self, value: ChannelValue, reason: str, axes: Sequence[int] | None = None) -> None:
+        for axis in range(len(value.axes)) if axes is None else axes:
+            self.numbers.fix(value.axes[axis], reason)
+
+    def meet(self, labels: Labels, other: Labels) -> Labels:
+        """The labels of two axes that meet entry by entry."""
+        if labels is None or other is None:
+            return labels if other is None else other
+        self.numbers.unite(labels, other)
+        return labels if _removable(labels) else other
+
+    def apply(self, equation: Any, operands: list[ChannelValue]) -> list[ChannelValue]:
+        looped = self.loop(equation, operands)
+        if looped is not None:
+            return looped
+        name = equation.primitive.name
+        if name in _RULES:
+            outcome = _RULES[name](self, equation, operands)
+            return outcome if isinstance(outcome, list) else [outcome] * len(equation.outvars)
+        if name == "optimization_barrier":
+            return operands
+        if name in UNARY:
+            return [self._unary(equation, operands[0])]
+        if name in ELEMENTWISE or name in COMPARISONS:
+            return [self._elementwise(name, operands)]
+        return self._unknown(equation, operands)
+
+    def join(self, value: ChannelValue, other: ChannelValue) -> ChannelValue:
+        axes = tuple(map(self.meet, value.axes, other.axes))
+        kinds = {value.kind, other.kind}
+        kind = value.kind if len(kinds) == 1 else "input" if "input" in kinds else "constant"
+        same = all(a is b for a, b in zip(axes, value.axes, strict=True)) and kind == value.kind
+        return value if same else ChannelValue(axes, kind)
+
+    def entry(self, value: ChannelValue) -> ChannelValue:
+        self.fix(value, "it counts the passes of a loop", [0])
+        return ChannelValue(value.axes[1:], value.kind)
+
+    def collected(self, value: ChannelValue) -> ChannelValue:
+        # The length does not matter: labels of one entry that cannot be removed.
+        return ChannelValue((None, *value.axes), value.kind)
+
+    def _unknown(self, equation: Any, operands: Sequence[ChannelValue]) -> list[ChannelValue]:
+        reason = f"the operation {equation.primitive.name} needs its length"
+        for operand in operands:
+            self.fix(operand, reason)
+        return [self.fixed_value(variable.aval.shape, reason) for variable in equation.outvars]
+
+    def _unary(self, equation: Any, value: ChannelValue) -> ChannelValue:
+        name = equation.primitive.name
+        keeps = name in _KEEPS_ZERO or (name == "integer_pow" and equation.params["y"] > 0)
+        kind = "constant" if value.kind == "weights" and not keeps else value.kind
+        return ChannelValue(value.axes, kind)
+
+    def _elementwise(self, name: str, operands: Sequence[ChannelValue]) -> ChannelValue:
+        rank = max(len(operand.axes) for operand in operands)
+        axes: list[Labels] = [None] * rank
+        for operand in operands:
+            if operand.axes:
+                axes = list(map(self.meet, axes, operand.axes))
+        if any(operand.kind == "input" for operand in operands):
+            return ChannelValue(tuple(axes), "input")
+        removable = [i for i, labels in enumerate(axes) if _removable(labels)]
+
+        def vanishes(operand: ChannelValue) -> bool:
+            covers = not operand.axes or all(operand.axes[i] is not None for i in removable)
+            return operand.kind == "weights" and (covers or not removable)
+
+        if name == "mul":
+            kept = any(operand.axes and vanishes(operand) for operand in operands)
+        elif name == "div":
+            kept = vanishes(operands[0]) and operands[1].kind == "constant"
+        elif name == "select_n":
+            kept = all(map(vanishes, operands[1:]))
+        else:
+            kept = name in ("add", "add_any", "sub", "max", "min") and all(map(vanishes, operands))
+        return ChannelValue(tuple(axes), "weights" if kept else "constant")
+
+    def _dot(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
+        contracted, batched = equation.params["dimension_numbers"]
+        batch = [
+            self.meet(operands[0].axes[i], operands[1].axes[j])
+            for i, j in zip(*batched, strict=True)
+        ]
+        for pair in zip(*contracted, strict=True):
+            self._sum_over(operands, [operands[side].axes[axis] for side, axis in enumerate(pair)])
+        free: list[Labels] = []
+        for side, operand in enumerate(operands):
+            gone = {*contracted[side], *batched[side]}
+            rest = [labels for axis, labels in enumerate(operand.axes) if axis not in gone]
+            if operand.kind == "weights":
+                self._note(self.made, rest)
+            free += rest
+        kinds = {operand.kind for operand in operands}
+        kind = "weights" if kinds == {"weights"} else "input" if "input" in kinds else "constant"
+        return ChannelValue((*batch, *free), kind)
+
+    def _sum_over(self, operands: Sequence[ChannelValue], axes: Sequence[Labels]) -> None:
+        """An axis along which weights are multiplied with what they are applied to."""
+        weights = [labels for o, labels in zip(operands, axes, strict=True) if o.kind == "weights"]
+        if not weights:
+            for labels in axes:
+                self.numbers.fix(labels, "a product of two activations sums over it")
+            return
+        if any(o.kind != "weights" and a is None for o, a in zip(operands, axes, strict=True)):
+            for labels in axes:
+                self.numbers.fix(labels, "a product sums over it with equal numbers")
+            return
+        self.meet(axes[0], axes[1])
+        # Of a product of two weights, as in layers of low rank, the second reads the first.
+        self._note(self.used, weights[-1:])
+        self._note(self.made, weights[:-1])
+
+    def _note(self, notes: set[int], axes: Sequence[Labels]) -> None:
+        for labels in axes:
+            notes.update([] if labels is None else labels[labels >= 0].tolist())
+
+    def _convolution(
+        self, equation: Any, operands: list[ChannelValue]
+    ) -> ChannelValue | list[ChannelValue]:
+        options, (image, kernel) = equation.params, operands
+        numbers, groups = options["dimension_numbers"], options["feature_group_count"]
+        if kernel.kind != "weights" or options["batch_group_count"] != 1:
+            return self._unknown(equation, operands)
+        channels, (output, inputs, *spatial) = numbers.lhs_spec[1], numbers.rhs_spec
+        for value, window in ((image, numbers.lhs_spec[2:]), (kernel, spatial)):
+            self.fix(value, "it is an axis of positions", window)
+        read, written = image.axes[channels], kernel.axes[output]
+        if groups == 1:
+            self._sum_over([image, kernel], [read, kernel.axes[inputs]])
+            self._note(self.made, [written])
+        else:
+            self.fix(kernel, "it is an axis within groups of a convolution", [inputs])
+            if read is None or written is None:
+                self.numbers.fix(written, "a convolution reads equal channels")
+            else:
+                first = read.reshape(groups, -1)[:, 0]
+                self.numbers.unite(read, first.repeat(len(read) // groups))
+                self.numbers.unite(written, first.repeat(len(written) // groups))
+        shape = equation.outvars[0].aval.shape
+        result = list(self.fixed_value(shape, "it is an axis of positions").axes)
+        result[numbers.out_spec[0]] = image.axes[numbers.lhs_spec[0]]
+        result[numbers.out_spec[1]] = written
+        return ChannelValue(tuple(result), "input")
+
+    def _reshape(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
+        value, old = operands[0], equation.invars[0].aval.shape
+        result: list[Labels] = []
+        for before, after in _blocks(old, equation.params["new_sizes"]):
+            sizes = [old[axis] for axis in before]
+            result += self._regrouped([value.axes[axis] for axis in before], sizes, after)
+        return ChannelValue(tuple(result), value.kind)
+
+    def _regrouped(
+        self, axes: list[Labels], old: Sequence[int], new: Sequence[int]
+    ) -> list[Labels]:
+        """Labels of the axes that others of the same number of entries are reshaped to."""
+        longer = [(labels, size) for labels, size in zip(axes, old, strict=True) if size > 1]
+        cells = self._cells([labels for labels, _ in longer], [size for _, size in longer])
+        sizes = [size for size in new if size > 1]
+        if cells is None:
+            return [None] * len(new)
+        split = iter([cells] if len(sizes) == 1 else self._coordinates(cells, sizes))
+        return [next(split) if size > 1 else None for size in new]
+
+    def _cells(self, axes: Sequence[Labels], sizes: Sequence[int]) -> Labels:
+        """Labels of the axis that several axes are merged to."""
+        if len(axes) < 2:
+            return axes[0] if axes else None
+        places = np.indices(sizes).reshape(len(sizes), -1)
+        spread = {k: labels[places[k]] for k, labels in enumerate(axes) if labels is not None}
+        removable = [k for k in spread if _removable(axes[k])]
+        if len(removable) > 1:
+            cells = self.numbers.new(math.prod(sizes))
+            self.grids.append(Grid(cells, [spread[k] for k in removable]))
+            return cells
+        chosen = removable or list(spread)
+        return spread[chosen[0]] if chosen else None
+
+    def _coordinates(self, cells: np.ndarray, sizes: Sequence[int]) -> list[Labels]:
+        """Labels of the axes that one axis is split to."""
+        candidates = [(cells, [cells])]
+        roots = self.numbers.roots(cells)
+        for grid in self.grids:
+            if np.array_equal(self.numbers.roots(grid.cells), roots):
+                candidates.insert(0, (grid.cells, grid.coordinates))
+        for _, coordinates in candidates:
+            found = [self._constant_along(coordinates, sizes, k) for k in range(len(sizes))]
+            if any(labels is not None for labels in found):
+                fixed = "it is split into parts"
+                return [
+                    self.fixed_axis(size, fixed) if labels is None else labels
+                    for labels, size in zip(found, sizes, strict=True)
+                ]
+        fresh = [self.numbers.new(size) for size in sizes]
+        places = np.indices(sizes).reshape(len(sizes), -1)
+        spread = [labels[place] for labels, place in zip(fresh, places, strict=True)]
+        for labels in spread:
+            lost = cells < 0
+            if lost.any():
+                self.numbers.fix(labels[lost], self.numbers.reason(int(cells[lost][0])))
+        self.grids.append(Grid(cells, spread))
+        return list(fresh)
+
+    def _constant_along(
+        self, candidates: Sequence[np.ndarray], sizes: Sequence[int], axis: int
+    ) -> Labels:
+        """Of labels of cells, those that only change along one axis of the grid."""
+        for labels in candidates:
+            grid = np.moveaxis(self.numbers.roots(labels).reshape(sizes), axis, 0)
+            grid = grid.reshape(sizes[axis], -1)
+            if (grid == grid[:, :1]).all() and (grid < 0).all() | (len(np.unique(grid)) > 1):
+                cells = np.moveaxis(labels.reshape(sizes), axis, 0)
+                return cells.reshape(sizes[axis], -1)[:, 0]
+        return None
+
+    def _cut(
+        self, equation: Any, value: ChannelValue, parts: Sequence[slice | None]
+    ) -> ChannelValue:
+        """Parts of axes; ``None`` where which part is taken depends on the inputs."""
+        result: list[Labels] = []
+        shape = equation.outvars[0].aval.shape
+        for labels, part, before, after in zip(
+            value.axes, parts, equation.invars[0].aval.shape, shape, strict=True
+        ):
+            if before == after:
+                result.append(labels)
+            elif labels is None or part is None or after == 1:
+                self.numbers.fix(labels, "single entries of it are taken")
+                result.append(self.fixed_axis(after, "single entries of it are taken"))
+            else:
+                result.append(labels[part])
+        return ChannelValue(tuple(result), value.kind)
+
+    def _slice(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
+        options = equation.params
+        strides = options["strides"] or [1] * len(options["start_indices"])
+        limits = zip(options["start_indices"], options["limit_indices"], strides, strict=True)
+        return self._cut(equation, operands[0], [slice(*limit) for limit in limits])
+
+    def _dynamic_slice(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
+        value = self._cut(equation, operands[0], [None] * len(operands[0].axes))
+        is_chosen = any(index.kind == "input" for index in operands[1:])
+        return ChannelValue(value.axes, "input" if is_chosen else value.kind)
+
+    def _split(self, equation: Any, operands: list[ChannelValue]) -> list[ChannelValue]:
+        value, axis = operands[0], equation.params["axis"]
+        ends = np.cumsum(equation.params["sizes"])
+        outputs = []
+        for start, end in zip([0, *ends[:-1]], ends, strict=True):
+            labels = value.axes[axis]
+            if end - start == 1:
+                self.numbers.fix(labels, "single entries of it are taken")
+                labels = None
+            part = None if labels is None else labels[start:end]
+            outputs.append(
+                ChannelValue((*value.axes[:axis], part, *value.axes[axis + 1 :]), value.kind)
+            )
+        return outputs
+
+    def _gather(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
+        table, indices = operands
+        numbers, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
+        shape, result = equation.invars[0].aval.shape, equation.outvars[0].aval.shape
+        gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+        taken = [a for a in range(len(shape)) if a in gone or sizes[a] < shape[a]]
+        self.fix(table, "entries of it are looked up", taken)
+        self.fix(indices, "it is an axis of indices")
+        axes = list(self.fixed_value(result, "it is an axis of looked up entries").axes)
+        kept = [axis for axis in range(len(shape)) if axis not in gone]
+        for place, axis in zip(numbers.offset_dims, kept, strict=True):
+            if axis not in taken:
+                axes[place] = table.axes[axis]
+        return ChannelValue(tuple(axes), "input" if indices.kind == "input" else table.kind)
+
+    def _concatenate(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
+        axis, reason = equation.params["dimension"], "it is joined with equal entries"
+        axes = list(operands[0].axes)
+        for operand in operands[1:]:
+            axes = list(map(self.meet, axes[:axis], operand.axes[:axis])) + [
+                None,
+                *map(self.meet, axes[axis + 1 :], operand.axes[axis + 1 :]),
+            ]
+        parts = []
+        for operand, variable in zip(operands, equation.invars, strict=True):
+            labels, size = operand.axes[axis], variable.aval.shape[axis]
+            if labels is None:
+                labels = self.numbers.fixed(size, reason)
+            parts.append(labels)
+        axes[axis] = np.concatenate(parts)
+        kinds = {operand.kind for operand in operands}
+        kind = "input" if "input" in kinds else kinds.pop() if len(kinds) == 1 else "constant"
+        return ChannelValue(tuple(axes), kind)
+
+    def _pad(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
+        value, reason = operands[0], "it is padded"
+        axes: list[Labels] = []
+        for labels, (low, high, interior), after in zip(
+            value.axes,
+            equation.params["padding_config"],
+            equation.outvars[0].aval.shape,
+            strict=True,
+        ):
+            if (low, high, interior) == (0, 0, 0):
+                axes.append(labels)
+            elif labels is None or interior or min(low, high) < 0:
+                self.numbers.fix(labels, reason)
+                axes.append(self.fixed_axis(after, reason))
+            else:
+                ends = [self.numbers.fixed(count, reason) for count in (low, high)]
+                axes.append(np.concatenate([ends[0], labels, ends[1]]))
+        kinds = {value.kind, operands[1].kind}
+        kind = value.kind if kinds == {"weights"} or value.kind == "input" else "constant"
+        return ChannelValue(tuple(axes), kind)
+
+    def _reduce(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
+        gone = set(equation.params["axes"])
+        for operand in operands:
+            self.fix(
+                operand, f"a norm or mean goes over it ({equation.primitive.name})", sorted(gone)
+            )
+        axes = tuple(labels for i, labels in enumerate(operands[0].axes) if i not in gone)
+        kind = operands[0].kind
+        is_index = equation.primitive.name.startswith("arg")
+        return ChannelValue(axes, "constant" if kind == "weights" and is_index else kind)
+
+    def _along(self, equation: Any, operands: list[ChannelValue]) -> list[ChannelValue]:
+        """Sorts and cumulative sums."""
+        options, shape = equation.params, equation.outvars[0].aval.shape
+        axis = options.get("dimension", options.get("axis", len(shape) - 1))
+        reason = f"{equation.primitive.name} goes along it"
+        axes: list[Labels] = [None] * len(shape)
+        for operand in operands:
+            self.fix(operand, reason, [axis])
+            rest = [labels for i, labels in enumerate(operand.axes) if i != axis]
+            others = [labels for i, labels in enumerate(axes) if i != axis]
+            axes = list(map(self.meet, others, rest))
+            axes.insert(axis, None)
+        axes[axis] = self.fixed_axis(shape[axis], reason)
+        return [ChannelValue(tuple(axes), "input")] * len(equation.outvars)
+
+    def _window(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
+        """Pooling."""
+        options = equation.params
+        reason = "it is an axis of positions"
+        axes = list(self.fixed_value(equation.outvars[0].aval.shape, reason).axes)
+        windows = zip(
+            options["window_dimensions"], options["window_strides"], options["padding"], strict=True
+        )
+        for axis, window in enumerate(windows):
+            if window == (1, 1, (0, 0)):
+                axes[axis] = operands[0].axes[axis]
+            else:
+                self.fix(operands[0], reason, [axis])
+        return ChannelValue(tuple(axes), "input")
+
+    def _transpose(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
+        value = operands[0]
+        order = equation.params["permutation"]
+        return ChannelValue(tuple(value.axes[axis] for axis in order), value.kind)
+
+    def _broadcast(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
+        shape, places = equation.params["shape"], equation.params["broadcast_dimensions"]
+        axes: list[Labels] = [None] * len(shape)
+        for place, labels in zip(places, operands[0].axes, strict=True):
+            axes[place] = labels
+        return ChannelValue(tuple(axes), operands[0].kind)
+
+    def _squeeze(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
+        value = operands[0]
+        gone = {axis % len(value.axes) for axis in equation.params["dimensions"]}
+        axes = tuple(labels for axis, labels in enumerate(value.axes) if axis not in gone)
+        return ChannelValue(axes, value.kind)
+
+    def _reverse(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
+        value, turned = operands[0], equation.params["dimensions"]
+        axes = tuple(
+            labels[::-1] if labels is not None and axis in turned else labels
+            for axis, labels in enumerate(value.axes)
+        )
+        return ChannelValue(axes, value.kind)
+
+    def _iota(self, equation: Any, _: list[ChannelValue]) -> ChannelValue:
+        shape, axis = equation.params["shape"], equation.params["dimension"]
+        axes: list[Labels] = [None] * len(shape)
+        axes[axis] = self.fixed_axis(shape[axis], "it meets an array of a given length")
+        return ChannelValue(tuple(axes), "constant")
+
+
+def _removable(labels: Labels) -> bool:
+    """Whether entries of an axis may be removed, as far as its labels tell."""
+    return labels is not None and bool((labels >= 0).any())
+
+
+def _blocks(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """The smallest parts of a reshape: axes of the old shape, and sizes of the new one."""
+    blocks: list[tuple[list[int], list[int]]] = []
+    before, after = list(range(len(old))), list(new)
+    while before or after:
+        axes = [before.pop(0)] if before else []
+        sizes = [after.pop(0)] if after else []
+        while math.prod(old[axis] for axis in axes) != math.prod(sizes):
+            if math.prod(old[axis] for axis in axes) < math.prod(sizes):
+                axes.append(before.pop(0))
+            else:
+                sizes.append(after.pop(0))
+        blocks.append((axes, sizes))
+    return blocks
+
+
+#: What becomes of labels in single operations.
+_RULES: dict[
+    str, Callable[[ChannelReader, Any, list[ChannelValue]], ChannelValue | list[ChannelValue]]
+] = {
+    "dot_general": ChannelReader._dot,
+    "conv_general_dilated": ChannelReader._convolution,
+    "reshape": ChannelReader._reshape,
+    "slice": ChannelReader._slice,
+    "dynamic_slice": ChannelReader._dynamic_slice,
+    "split": ChannelReader._split,
+    "gather": ChannelReader._gather,
+    "concatenate": ChannelReader._concatenate,
+    "pad": ChannelReader._pad,
+    "transpose": ChannelReader._transpose,
+    "broadcast_in_dim": ChannelReader._broadcast,
+    "squeeze": ChannelReader._squeeze,
+    "rev": ChannelReader._reverse,
+    "iota": ChannelReader._iota,
+    **dict.fromkeys(
+        "reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or argmax argmin".split(),
+        ChannelReader._reduce,
+    ),
+    **dict.fromkeys("sort cumsum cumprod cummax cummin cumlogsumexp".split(), ChannelReader._along),
+    **dict.fromkeys(
+        "reduce_window_max reduce_window_min reduce_window_sum".split(), ChannelReader._window
+    ),
+}

@@ -1,0 +1,258 @@
+"""Makes a network smaller: removes whole channels from every parameter that holds them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from fsjax.arguments import Rate, check
+from fsjax.errors import ConfigError
+from fsjax.sparsity.channel_groups import Axis, ChannelGroup, Channels, channel_groups
+from fsjax.sparsity.masks import by_pattern
+from fsjax.sparsity.trees import check_same_shapes, leaves_by_name, with_leaves
+from fsjax.typing import PyTree
+
+
+@dataclasses.dataclass(frozen=True)
+class Shrunk:
+    """A smaller network.
+
+    Attributes:
+      params: the parameters that are left, in the structure of those before.
+      masked: the parameters in their old shapes, with 0 in place of what was removed. The network
+        of the old widths has with these the outputs that the smaller one has with ``params``.
+      widths: the number of outputs that is left of each layer that shrank, by the path of its
+        weights, to build the smaller module with; of attention kernels, the number of heads.
+      groups: the channels that could be removed.
+      removed: by the name of a group, bool ``(size,)``, which of its channels are gone.
+      kept: by path, why no output of these weights can be removed.
+    """
+
+    params: PyTree
+    masked: PyTree
+    widths: Mapping[str, int]
+    groups: tuple[ChannelGroup, ...]
+    removed: Mapping[str, np.ndarray]
+    kept: Mapping[str, str]
+
+    def shrink(self, tree: PyTree) -> PyTree:
+        """A tree in the structure of the parameters, such as moments of Adam, without the channels.
+
+        Args:
+          tree: arrays in the old shapes.
+
+        Raises:
+          ConfigError: if paths or shapes differ.
+        """
+        leaves, old = leaves_by_name(tree), leaves_by_name(self.masked)
+        check_same_shapes(leaves, old, "the tree", "the network")
+        return with_leaves(tree, _without(leaves, self._gone()))
+
+    def _gone(self) -> dict[Axis, np.ndarray]:
+        return _gone(self.groups, self.removed)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{group.name}: {group.size} -> {group.size - int(self.removed[group.name].sum())} "
+            f"channels in {len(group.entries)} axes"
+            for group in self.groups
+        ]
+        lines += [f"{path}: kept, {reason}" for path, reason in self.kept.items()]
+        before, after = (
+            sum(leaf.size for leaf in jax.tree.leaves(tree)) for tree in (self.masked, self.params)
+        )
+        return "\n".join([*lines, f"{before} -> {after} parameters"])
+
+
+def shrink(
+    function: Callable,
+    params: PyTree,
+    *inputs: PyTree,
+    ratio: float | Mapping[str, float] | None = None,
+    masks: PyTree | None = None,
+    importance: str | PyTree = "magnitude",
+) -> Shrunk:
+    """Removes channels from a network, everywhere at once, and returns a smaller dense network.
+
+    Which entries of which parameters belong to a channel is read from the program: through sums
+    of branches, concatenations, norms over positions, reshapes, groups of convolutions, loops over
+    layers and tied weights. Of attention, whole heads are removed. Inputs and outputs of the
+    network, and axes over which it takes means (LayerNorm), keep their length.
+
+        smaller = sparsity.shrink(model.apply, variables, x, ratio=0.5)
+        Network(width=smaller.widths["params/Dense_0/kernel"]).apply(smaller.params, x)
+
+    Args:
+      function: ``(params, *inputs) -> outputs``, in evaluation mode, as for
+        :func:`fsjax.sparsity.axes`. Scales that it computes from widths, such as the square root of
+        a number of channels, change with them.
+      params: arrays, with the statistics of norms among them.
+      *inputs: arrays or shapes; their batch size does not matter.
+      ratio: share of channels to remove from each group, in [0, 1), or shares by path pattern of
+        the names of groups (the path of the weights whose outputs they are); at least one channel
+        is left, and groups without a match keep all.
+      masks: instead of ``ratio``, bool arrays in the structure of ``params``, as
+        :func:`fsjax.sparsity.masks_of` has them with the structure ``channel()``: removed are the
+        channels that no weight leads to, or that no weight reads. Biases and scales of theirs go
+        too.
+      importance: what is lowest for the channels that are removed with ``ratio``. ``"magnitude"``:
+        the mean, over the weights that make or read a channel, of their norm, relative to that of
+        other channels (Li et al. 2017, section 3.1; Fang et al. 2023, equation 4). Or the gradients
+        of a loss in the structure of ``params``: the size of the sum of weight times gradient, over
+        the weights that read a channel (first-order Taylor; Molchanov et al. 2017, equation 8).
+
+    Raises:
+      ConfigError: unless exactly one of ``ratio`` and ``masks`` is given, if a pattern matches no
+        group, if nothing can be removed (with the reason of each layer), or if trees differ.
+
+    Examples:
+      >>> keys = jax.random.split(jax.random.key(0))
+      >>> params = {
+      ...     "first": jax.random.normal(keys[0], (6, 8)),
+      ...     "second": jax.random.normal(keys[1], (8, 2)),
+      ... }
+      >>> def apply(params, x):
+      ...     return jax.nn.relu(x @ params["first"]) @ params["second"]
+      >>> smaller = sparsity.shrink(apply, params, jnp.ones((1, 6)), ratio=0.5)
+      >>> print(smaller.widths, jax.tree.map(jnp.shape, smaller.params))
+      {'first': 4} {'first': (6, 4), 'second': (4, 2)}
+    """
+    if (ratio is None) == (masks is None):
+        raise ConfigError("give exactly one of ratio= and masks=")
+    found = channel_groups(function, params, *inputs)
+    if not found.groups:
+        raise ConfigError(f"no channel of this network can be removed: {_reasons(found)}")
+    leaves = leaves_by_name(params)
+    arrays = {path: np.asarray(leaves[path]) for group in found.groups for path, _ in group.entries}
+    if masks is not None:
+        active = {path: np.asarray(mask) for path, mask in leaves_by_name(masks).items()}
+        check_same_shapes(active, leaves, "the masks", "the network")
+        removed = {group.name: _is_dead(group, active) for group in found.groups}
+    else:
+        assert ratio is not None  # as checked above
+        terms = None
+        if not isinstance(importance, str):
+            terms = _terms(importance, leaves, arrays)
+        elif importance != "magnitude":
+            raise ConfigError(
+                f"importance={importance!r}; give 'magnitude', or gradients in the structure of "
+                "params"
+            )
+        removed = _lowest(found.groups, arrays, ratio, terms)
+    gone = _gone(found.groups, removed)
+    left = _without(leaves, gone)
+    return Shrunk(
+        with_leaves(params, left),
+        with_leaves(params, _zeroed(leaves, gone)),
+        {
+            path: left[path].shape[axis]
+            for group in found.groups
+            for path, axis in group.made
+            if left[path].ndim > 1
+        },
+        found.groups,
+        removed,
+        found.kept,
+    )
+
+
+def _lowest(
+    groups: Sequence[ChannelGroup],
+    arrays: Mapping[str, np.ndarray],
+    ratio: float | Mapping[str, float],
+    terms: Mapping[str, np.ndarray] | None,
+) -> dict[str, np.ndarray]:
+    """The channels of lowest importance in each group."""
+    shares = ratio if isinstance(ratio, Mapping) else {"*": ratio}
+    for share in shares.values():
+        check(Rate, ratio=share)
+    names = [group.name for group in groups]
+    left = by_pattern({at: 1 - share for at, share in shares.items()}, names)
+    removed = {}
+    for group, share in zip(groups, left, strict=True):
+        scores = _norms(group, arrays) if terms is None else _taylor(group, terms)
+        count = min(round((1 - share) * group.size), group.size - 1)
+        removed[group.name] = np.zeros(group.size, bool)
+        removed[group.name][np.argsort(scores, kind="stable")[:count]] = True
+    return removed
+
+
+def _terms(
+    gradients: PyTree, leaves: Mapping[str, Array], arrays: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Weight times gradient of the parameters of the groups."""
+    given = leaves_by_name(gradients)
+    check_same_shapes(given, leaves, "the gradients", "the network")
+    return {
+        path: array.astype(np.float64) * np.asarray(given[path]).astype(np.float64)
+        for path, array in arrays.items()
+    }
+
+
+def _sums(array: np.ndarray, axis: int, entries: np.ndarray) -> np.ndarray:
+    """For each channel, the sum of an array over its entries ``(size, ...)`` of an axis."""
+    others = tuple(i for i in range(array.ndim) if i != axis)
+    return array.sum(others)[entries].sum(axis=1)
+
+
+def _norms(group: ChannelGroup, leaves: Mapping[str, np.ndarray]) -> np.ndarray:
+    scores = np.zeros(group.size)
+    for path, axis in dict.fromkeys((*group.made, *group.used)):
+        squares = np.square(leaves[path].astype(np.float64))
+        norms = np.sqrt(_sums(squares, axis, group.entries[path, axis]))
+        scores += norms / (norms.mean() or 1.0)
+    return scores
+
+
+def _taylor(group: ChannelGroup, terms: Mapping[str, np.ndarray]) -> np.ndarray:
+    parts = [_sums(terms[path], axis, group.entries[path, axis]) for path, axis in group.used]
+    return np.abs(np.sum(parts, axis=0))
+
+
+def _is_dead(group: ChannelGroup, masks: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Which channels no active weight leads to, or none reads; one is left in any case."""
+    dead = np.zeros(group.size, bool)
+    for axes in (group.made, group.used):
+        active = [_sums(masks[path], axis, group.entries[path, axis]) for path, axis in axes]
+        dead |= np.sum(active, axis=0) == 0
+    if dead.all():
+        dead[0] = False
+    return dead
+
+
+def _gone(
+    groups: tuple[ChannelGroup, ...], removed: Mapping[str, np.ndarray]
+) -> dict[Axis, np.ndarray]:
+    """The entries of each axis that are removed."""
+    gone: dict[Axis, list[np.ndarray]] = {}
+    for group in groups:
+        for axis, entries in group.entries.items():
+            gone.setdefault(axis, []).append(entries[removed[group.name]].ravel())
+    return {axis: np.concatenate(parts) for axis, parts in gone.items()}
+
+
+def _without(leaves: Mapping[str, Array], gone: Mapping[Axis, np.ndarray]) -> dict[str, Array]:
+    """The leaves that change, without entries; cut by NumPy, which has nothing to compile."""
+    left = {path: np.asarray(leaves[path]) for path, _ in gone}
+    for (path, axis), entries in gone.items():
+        left[path] = np.delete(left[path], entries, axis)
+    return {path: jnp.asarray(leaf) for path, leaf in left.items()}
+
+
+def _zeroed(leaves: Mapping[str, Array], gone: Mapping[Axis, np.ndarray]) -> dict[str, Array]:
+    """The leaves that change, with 0 in place of entries."""
+    zeroed = {path: np.array(leaves[path]) for path, _ in gone}
+    for (path, axis), entries in gone.items():
+        np.moveaxis(zeroed[path], axis, 0)[entries] = 0
+    return {path: jnp.asarray(leaf) for path, leaf in zeroed.items()}
+
+
+def _reasons(found: Channels) -> str:
+    """Why nothing can be removed, of the first layers."""
+    pairs = [f"{path}: {reason}" for path, reason in found.kept.items()]
+    return "; ".join(pairs[:4]) or "it has no weights whose outputs other weights read"
