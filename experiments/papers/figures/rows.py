@@ -43,24 +43,10 @@ class Job(NamedTuple):
     run: Callable[[], list[Point]]
 
 
-def point(
-    panel: str,
-    series: str,
-    x: float | str,
-    metric: str,
-    values: Iterable[float],
-    exact: bool = False,
-) -> Point:
-    """The value with mean and deviation of the values of all seeds.
-
-    Args:
-      panel, series, x, metric: as those of :class:`Point`.
-      values: one for each seed.
-      exact: whether no seed changes the value.
-    """
+def point(panel: str, series: str, x: float | str, metric: str, values: Iterable[float]) -> Point:
+    """The value with the mean and the deviation of one value for each seed."""
     array = np.asarray(list(values), np.float64)
-    seeds = 0 if exact else len(array)
-    return Point(panel, series, x, metric, float(array.mean()), float(array.std()), seeds)
+    return Point(panel, series, x, metric, float(array.mean()), float(array.std()), len(array))
 
 
 def path_of(folder: Path, figure: str) -> Path:

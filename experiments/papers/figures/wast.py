@@ -12,7 +12,7 @@ import pandas as pd
 
 from configs.rewiring import WAST_NUM_FEATURES
 from experiments.papers import results
-from experiments.papers.figures.rows import Job, Point, point
+from experiments.papers.figures.rows import Job, Point
 
 #: Columns and training rows of the paper's data sets (Table 1), without Madelon.
 SHAPES = {
@@ -54,23 +54,18 @@ def flops(method: str, dataset: str, k: int) -> float:
 
 def flops_by_size() -> list[Point]:
     """Figure 2: the operations on all nine data sets for each K."""
-    return [
-        point(
-            "nine data sets", method, k, "flops", [sum(flops(method, d, k) for d in SHAPES)], True
-        )
-        for method in EPOCHS
-        for k in WAST_NUM_FEATURES
-    ]
+    total = {(m, k): sum(flops(m, d, k) for d in SHAPES) for m in EPOCHS for k in WAST_NUM_FEATURES}
+    return [Point("nine data sets", m, k, "flops", value) for (m, k), value in total.items()]
 
 
 @functools.cache
 def accuracies(side: str) -> pd.DataFrame:
     """Accuracies of unsupervised methods in cells that were run: here, or as the paper has them."""
     table = results.read_results(Path("reproduction/results.csv"))
-    table = table[(table["paper"] == "wast") & (table["metric"] == "svm_accuracy")]
-    table = table[
-        table["table"].isin(["2", "5", "6"]) & table["method"].isin([*EPOCHS, *CLASSICAL])
-    ]
+    chosen = {"paper": ["wast"], "metric": ["svm_accuracy"], "table": ["2", "5", "6"]}
+    chosen["method"] = [*EPOCHS, *CLASSICAL]
+    for column, values in chosen.items():
+        table = table[table[column].isin(values)]
     table = table.drop_duplicates(["dataset", "method", "setting"])
     sizes = table["setting"].str.removeprefix("K=").astype(int)
     table = table.assign(size=sizes).sort_values(["size", "dataset"], kind="stable")

@@ -125,14 +125,7 @@ def informative(dataset: str) -> np.ndarray:
 
 
 def attention(dataset: str, method: str, update: str, epochs: int) -> list[Point]:
-    """Figures 6 and 10: where the connections of the input are, by epochs and at the end.
-
-    Args:
-      dataset: ``mnist`` or ``madelon``.
-      method: ``wast`` or ``quick_selection``.
-      update: whether the topology changes after each ``step`` or ``epoch``.
-      epochs: length of the training.
-    """
+    """Figures 6 and 10: where the input's connections are, if they change each step or epoch."""
     columns = jnp.asarray(informative(dataset), jnp.float32)
 
     def recorded(method: fsjax.Method) -> fsjax.Method:
@@ -148,7 +141,7 @@ def attention(dataset: str, method: str, update: str, epochs: int) -> list[Point
     late = int(update == "epoch")
     trained = plan_of(config_for(method, dataset, epochs + late, **options), recorded).train()
     series = f"{method}, each {update}"
-    points = [point(dataset, series, 0, "share", [100.0 * informative(dataset).mean()], True)]
+    points = [Point(dataset, series, 0, "share", 100.0 * informative(dataset).mean())]
     for epoch, values in enumerate(trained.history["train/share"].T[late:], start=1):
         points.append(point(dataset, series, epoch, "share", values))
     if dataset == "mnist":
@@ -184,9 +177,9 @@ FIGURES: dict[str, Callable[[], list[Job]]] = {
     "wast/6": lambda: jobs(
         attention,
         [
-            (d, m, u, e)
-            for d, e in (("mnist", 2), ("madelon", 10))
-            for m, u in (("wast", "step"), ("quick_selection", "epoch"))
+            (dataset, *how, epochs)
+            for dataset, epochs in (("mnist", 2), ("madelon", 10))
+            for how in (("wast", "step"), ("quick_selection", "epoch"))
         ],
     ),
     "wast/7": lambda: jobs(by_density, [(d,) for d in ("madelon", "usps", "coil20")]),
@@ -195,5 +188,5 @@ FIGURES: dict[str, Callable[[], list[Job]]] = {
         *jobs(attention, [("mnist", "quick_selection", "step", 1), ("mnist", "wast", "epoch", 1)]),
         Job("figure-6", lambda: [p for p in kept("wast/6") if p.panel == "mnist" and p.x != "2"]),
     ],
-    "wast/11": lambda: jobs(with_noise, [(m, d) for d in ("coil20", "madelon") for m in NEURAL]),
+    "wast/11": lambda: jobs(with_noise, [(method, "coil20") for method in NEURAL]),
 }
