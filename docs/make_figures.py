@@ -107,7 +107,7 @@ def section(entry: Entry, outcome: Outcome) -> str:
     return "\n".join(
         [
             f"\n({anchor(entry)})=\n### {entry.title}\n",
-            "| here | what the paper says, and whether it holds here |\n|---|---|",
+            "| picture | what the paper says, and whether it holds here |\n|---|---|",
             f"| ![{entry.title} of {NAMES[entry.paper]}]({picture}) | {'<br>'.join(cell)} |\n",
             *([entry.picture.note] if entry.picture.note else []),
             made,

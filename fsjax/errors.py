@@ -69,6 +69,10 @@ class NonFiniteLossError(FsjaxError):
     """The training loss became NaN or infinite."""
 
 
+class FixedLengthWarning(UserWarning):
+    """A function computes with a number of channels that it does not read from its parameters."""
+
+
 class UnreachedPhaseWarning(UserWarning):
     """Training ends before a phase that the selection of a method needs."""
 

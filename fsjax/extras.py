@@ -19,6 +19,7 @@ EXTRA_OF: Final = {
     "matplotlib": "plot",
     "openpyxl": "excel",
     "pyarrow": "parquet",
+    "safetensors": "safetensors",
     "shtab": "completion",
 }
 

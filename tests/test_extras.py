@@ -21,6 +21,7 @@ USES = {
     "matplotlib": "from fsjax.report import plot_curves",
     "openpyxl": "from fsjax.tables.readers.excel import excel_frame; excel_frame(b'', None)",
     "pyarrow": "import sys; from fsjax.data import convert; convert(sys.argv[1])",
+    "safetensors": "from fsjax.sparsity import load_sparse; load_sparse('network', {})",
     "shtab": "from fsjax.__main__ import main; main(['completion', 'bash'])",
 }
 

@@ -8,7 +8,7 @@ Examples:
   ...     opt_state = tx.init({"kernel": jnp.ones((64, 10))})
   ...     print(sparsity.count_active(sparsity.masks_of(opt_state)))
   >>> schedule = sparsity.polynomial(20, 150, every=10)
-  >>> pruning = [sparsity.magnitude, sparsity.saliency, sparsity.random]
+  >>> pruning = [sparsity.magnitude, sparsity.saliency, sparsity.movement, sparsity.random]
   >>> for prune in [*pruning, sparsity.global_magnitude, sparsity.global_saliency]:
   ...     tx = sparsity.sparse(optax.adam(1e-3), prune(0.1, schedule=schedule), jax.random.key(0))
 """
@@ -46,6 +46,7 @@ from fsjax.sparsity.named_recipes import (
     grasp,
     magnitude,
     magnitude_ste,
+    movement,
     random,
     rigl,
     saliency,
@@ -81,6 +82,7 @@ from fsjax.sparsity.trees import from_numpy, to_numpy
 
 if TYPE_CHECKING:
     from fsjax.sparsity import similarity
+    from fsjax.sparsity.activation_pruning import ria, wanda
     from fsjax.sparsity.axis_roles import ParameterAxes, axes
     from fsjax.sparsity.binmask import (
         Masked,
@@ -92,15 +94,20 @@ if TYPE_CHECKING:
         masked_weights,
         quantize,
     )
+    from fsjax.sparsity.calibration import PrunedNetwork
     from fsjax.sparsity.compression import compress
+    from fsjax.sparsity.connection_ages import bias_correction
+    from fsjax.sparsity.lottery import Ticket, lottery_tickets
     from fsjax.sparsity.optimal_brain_surgeon import brain_surgeon
     from fsjax.sparsity.shrinking import shrink
+    from fsjax.sparsity.sparse_files import load_sparse, save_sparse
     from fsjax.sparsity.summary import degrees, mask_figure, overlap, summarize
 
 #: The module of each name that is imported where it is first used.
 _MODULE_OF = {
     name: module
     for module, names in {
+        "activation_pruning": ("ria", "wanda"),
         "axis_roles": ("ParameterAxes", "axes"),
         "binmask": (
             "Masked",
@@ -112,9 +119,13 @@ _MODULE_OF = {
             "masked_weights",
             "quantize",
         ),
+        "calibration": ("PrunedNetwork",),
         "compression": ("compress",),
+        "lottery": ("Ticket", "lottery_tickets"),
+        "connection_ages": ("bias_correction",),
         "optimal_brain_surgeon": ("brain_surgeon",),
         "shrinking": ("shrink",),
+        "sparse_files": ("load_sparse", "save_sparse"),
         "summary": ("degrees", "mask_figure", "overlap", "summarize"),
     }.items()
     for name in names
@@ -141,12 +152,15 @@ __all__ = [
     "Layer",
     "Masked",
     "ParameterAxes",
+    "PrunedNetwork",
     "Recipe",
     "Rewired",
     "SparseState",
+    "Ticket",
     "active_only",
     "apply_masks",
     "axes",
+    "bias_correction",
     "binmask_optimizer",
     "block",
     "brain_surgeon",
@@ -179,6 +193,8 @@ __all__ = [
     "kth_smallest",
     "largest",
     "layer_sparsity",
+    "load_sparse",
+    "lottery_tickets",
     "magnitude",
     "magnitude_ste",
     "mask_figure",
@@ -188,6 +204,7 @@ __all__ = [
     "masked_weights",
     "masks_of",
     "may_shrink",
+    "movement",
     "n_of_m",
     "needs",
     "one_shot",
@@ -201,8 +218,10 @@ __all__ = [
     "random_mask",
     "random_subset",
     "rewire",
+    "ria",
     "rigl",
     "saliency",
+    "save_sparse",
     "schedules",
     "shrink",
     "similarity",
@@ -219,5 +238,6 @@ __all__ = [
     "uniform_counts",
     "unpack",
     "unstructured",
+    "wanda",
     "with_masks",
 ]

@@ -220,6 +220,8 @@ class _UseRecorder(LoopReader[_Value]):
         if not contracted[side]:
             self.used(operands[side], "elementwise")
             return True
+        # Factors whose axes are all summed among parameters have no role, but are used.
+        self.used(operands[side], "elementwise")
         self.give(operands[side], contracted[side], "in")
         self.give(operands[side], batched[side], "stack")
         self.give(operands[side], free[side], "out")
@@ -229,6 +231,7 @@ class _UseRecorder(LoopReader[_Value]):
         if isinstance(operands[0], _Tracked):
             self.used(operands[0], "other", "it is the input of a convolution")
         output, channels, *spatial = equation.params["dimension_numbers"].rhs_spec
+        self.used(operands[1], "elementwise")
         self.give(operands[1], [channels], "in")
         self.give(operands[1], [output], "out")
         self.give(operands[1], spatial, "spatial")

@@ -180,6 +180,8 @@ def _grouped(
             groups[tuple((axis, len(at)) for axis, at in by_axis.items())].append(unit)
     found = []
     for key, members in groups.items():
+        if len(members) < 2:
+            continue
         held = {axis: np.array([entries[unit][axis] for unit in members]) for axis, _ in key}
         outputs, inputs = (
             tuple(a for a, at in held.items() if notes.intersection(axes[a][at.ravel()].tolist()))
@@ -203,4 +205,4 @@ def _reason(reader: ChannelReader, labels: np.ndarray) -> str:
         if np.isin(reader.numbers.roots(grid.cells), reader.numbers.roots(labels)).any():
             related += grid.coordinates
     reasons = (reader.numbers.reason(label) for part in related for label in part.tolist())
-    return next(filter(None, reasons), "nothing reads it")
+    return next(filter(None, reasons), "its outputs can only go all at once, or nothing reads them")

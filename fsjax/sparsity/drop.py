@@ -5,7 +5,7 @@ See :mod:`fsjax.sparsity.topology` for what a rule may return.
 Examples:
   >>> from fsjax.sparsity import drop
   >>> rules = [drop.magnitude, drop.saliency, drop.random, drop.per_sign, drop.gradient_flow]
-  >>> rules += [drop.lowest_similarity, drop.magnitude_times_importance]
+  >>> rules += [drop.lowest_similarity, drop.magnitude_times_importance, drop.movement]
   >>> for rule in rules:
   ...     sparsity.Recipe(density=0.1, drop=rule, grow=sparsity.grow.random, every=20, fraction=0.3)
 """
@@ -67,6 +67,13 @@ def random(layer: Layer, fraction: Array, key: Array) -> Array:
 def saliency(layer: Layer, fraction: Array, key: Array) -> Array:
     """The smallest ``|weight x gradient|``, the first-order change of the loss."""
     return jnp.abs(layer.weight * layer.needed("gradient"))
+
+
+@active_only
+@needs("movement")
+def movement(layer: Layer, fraction: Array, key: Array) -> Array:
+    """The weights that moved most towards 0 (movement pruning, Sanh et al., 2020, section 4)."""
+    return layer.needed("movement")
 
 
 @active_only

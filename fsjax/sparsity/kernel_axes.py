@@ -197,6 +197,8 @@ def _described(axes: ParameterAxes) -> str:
 def _by_name(path: str, shapes: Mapping[str, tuple[int, ...]], output_first: bool) -> KernelAxes:
     """The rule for parameters on which nothing is said."""
     shape = shapes[path]
+    if len(shape) < 2:  # A vector that a path filter chose; it has no inputs.
+        return KernelAxes(("out",) * len(shape))
     if output_first:
         positions = ["spatial"] * (len(shape) - 2)
         return KernelAxes(("out", "in", *positions), known=len(shape) != 3)

@@ -5,6 +5,7 @@ A mask tree has the structure of the parameters; leaves that are never masked ar
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,8 +14,9 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
-from jax import Array
+from jax import Array, export
 
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.errors import ConfigError
@@ -150,7 +152,16 @@ def by_pattern(values: Mapping[str, float], names: Sequence[str]) -> list[float]
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Whether a path matches a pattern, with or without the ends of nnx and stacked layers."""
+    """Whether a path matches a pattern, with or without the ends of nnx and stacked layers.
+
+    Raises:
+      ConfigError: for a pattern that is not a string, such as a key of a dict that is a number.
+    """
+    if not isinstance(pattern, str):
+        raise ConfigError(
+            f"the pattern {pattern!r} is not a string; write {str(pattern)!r}, as in the path "
+            f"{name!r}"
+        )
     kernel = re.sub(r"\[\d+\]$", "", name)
     candidates = (name, kernel, kernel.removesuffix("/value"))
     return name == pattern or any(fnmatchcase(path, pattern) for path in candidates)
@@ -290,7 +301,10 @@ def _of_largest(
 
 
 def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
-    """Indices in ``jax.tree.leaves`` of the masked leaves; ConfigError if there are none."""
+    """Indices in ``jax.tree.leaves`` of the masked leaves; ConfigError if there are none.
+
+    Arrays without entries are never masked.
+    """
     flat = jax.tree_util.tree_flatten_with_path(params)[0]
     if callable(where):
         chosen = [i for i, (path, leaf) in enumerate(flat) if where(_names(path), leaf)]
@@ -301,6 +315,7 @@ def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
         chosen = [
             i for i, (_, leaf) in enumerate(flat) if matched[i] == 0.0 and jnp.ndim(leaf) >= 2
         ]
+    chosen = [i for i in chosen if np.size(flat[i][1])]
     if not chosen:
         paths = ", ".join("/".join(_names(path)) for path, _ in flat[:8])
         raise ConfigError(f"the path filter chooses no parameter; there are {paths}")
@@ -309,6 +324,7 @@ def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
 
 def apply_masks(params: PyTree, masks: PyTree) -> PyTree:
     """Sets parameters to 0 where the mask is false; ConfigError unless masks are bool."""
+    masks = unpack(masks)
     check_bool(masks)
     return jax.tree.map(lambda leaf, mask: jnp.where(mask, leaf, 0), params, masks)
 
@@ -329,7 +345,7 @@ def check_bool(masks: PyTree) -> None:
 
 def count_active(masks: PyTree) -> list[Array]:
     """Number of true entries of each leaf, int32, in the order of ``jax.tree.leaves``."""
-    return [jnp.sum(mask, dtype=jnp.int32) for mask in jax.tree.leaves(masks)]
+    return [jnp.sum(mask, dtype=jnp.int32) for mask in jax.tree.leaves(unpack(masks))]
 
 
 def sparsity(masks: PyTree, where: Where = is_kernel) -> Array:
@@ -338,6 +354,7 @@ def sparsity(masks: PyTree, where: Where = is_kernel) -> Array:
     Raises:
       ConfigError: if no leaf is chosen, or if masks are not bool.
     """
+    masks = unpack(masks)
     check_bool(masks)
     chosen = named_leaves(masks, where).values()
     active = sum(jnp.sum(mask, dtype=jnp.float32) for mask in chosen)
@@ -381,9 +398,31 @@ class PackedMask(struct.PyTreeNode):
     shape: tuple[int, ...] = struct.field(pytree_node=False)
 
 
+# So that programs of jax.export may take and return packed masks.
+export.register_pytree_node_serialization(
+    PackedMask,
+    serialized_name="fsjax.sparsity.PackedMask",
+    serialize_auxdata=lambda fields: json.dumps(fields).encode(),
+    deserialize_auxdata=lambda data: tuple(map(tuple, json.loads(data))),
+)
+
+
 def pack(masks: PyTree) -> PyTree:
-    """Replaces each bool array of a tree by a :class:`PackedMask`."""
-    return jax.tree.map(lambda mask: PackedMask(jnp.packbits(mask.reshape(-1)), mask.shape), masks)
+    """Replaces each bool array of a tree by a :class:`PackedMask`; packed masks stay as they are.
+
+    Raises:
+      ConfigError: if a leaf is neither.
+    """
+    check_bool(unpack(masks))
+    return jax.tree.map(
+        lambda mask: (
+            mask
+            if is_packed(mask)
+            else PackedMask(jnp.packbits(jnp.reshape(mask, -1)), jnp.shape(mask))
+        ),
+        masks,
+        is_leaf=is_packed,
+    )
 
 
 def unpack(masks: PyTree) -> PyTree:

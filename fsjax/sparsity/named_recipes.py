@@ -138,6 +138,24 @@ def global_saliency(
     return saliency(density, schedule=schedule, **{"scope": "global", **options})
 
 
+def movement(
+    density: Density | None = None, *, schedule: TopologySchedule | ShareAt, **options: Any
+) -> Recipe:
+    """Movement pruning (Sanh, Wolf and Rush, 2020): removes the weights that move towards 0.
+
+    The score is the sum of ``-weight x gradient`` over all steps since the start, so it tells what
+    the present training wants, not the sizes that another one left: it is for fine-tuning. The
+    optimiser's state has the sum, another array in the size of the parameters. Pruned connections
+    stay pruned. With ``straight_through=True``, and :func:`fsjax.sparsity.forward_params` in the
+    loss, their scores go on and they can return, as in the paper; their weights are trained
+    meanwhile, which the paper's stay. Soft movement pruning, by a threshold, is left out.
+
+    Arguments as in :func:`magnitude`. The paper takes a cubic schedule, and compares the weights of
+    each matrix (``distribution="uniform"``) or of all (``scope="global"``).
+    """
+    return Recipe(density=density, schedule=schedule, **{"drop": drop.movement, **options})
+
+
 def random(
     density: Density | None = None, *, schedule: TopologySchedule | ShareAt, **options: Any
 ) -> Recipe:

@@ -9,51 +9,33 @@ Stork, 1993).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from fsjax.arguments import Fraction, Positive, check
-from fsjax.errors import ConfigError
-from fsjax.sparsity.kernel_axes import AxesByPath, kernel_axes
-from fsjax.sparsity.linear_maps import LinearMap, evaluate_maps, linear_maps
-from fsjax.sparsity.masks import Where, by_pattern, is_kernel, named_leaves
+from fsjax.sparsity.calibration import Densities, PrunedNetwork, prune_layers
+from fsjax.sparsity.kernel_axes import AxesByPath
+from fsjax.sparsity.masks import Where, is_kernel
 from fsjax.sparsity.structures import Structure, highest
-from fsjax.sparsity.trees import with_leaves
 from fsjax.typing import PyTree
 
 #: Number of inputs whose connections are ranked together, as in the authors' code.
 BLOCK = 128
 
 
-class Operated(NamedTuple):
-    """Outcome of :func:`brain_surgeon`.
-
-    Attributes:
-      params: the new parameters, 0 at pruned connections.
-      masks: bool arrays in their structure, all true where nothing was pruned.
-      errors: relative squared error of the outputs of each pruned layer on the calibration rows,
-        by path.
-    """
-
-    params: PyTree
-    masks: PyTree
-    errors: dict[str, float]
-
-
 def brain_surgeon(
     function: Callable,
     params: PyTree,
     *inputs: PyTree,
-    density: float | Mapping[str, float] | None = None,
+    density: Densities | None = None,
     structure: Structure | None = None,
     where: Where = is_kernel,
     axes: AxesByPath | None = None,
     damping: float = 0.01,
-) -> Operated:
+) -> PrunedNetwork:
     """Prunes the matrices and convolutions of a trained network in one shot (SparseGPT).
 
     Layers are pruned in the order in which the function uses them, each on the outputs of the
@@ -86,47 +68,21 @@ def brain_surgeon(
       >>> print(sparsity.overlap(pruned.masks, jax.tree.map(jnp.ones_like, pruned.masks)))
     """
     check(Positive, damping=damping)
-    group = _group_size(density, structure)
-    leaves = named_leaves(params, where)
-    if axes is not None:
-        leaves = {path: leaves[path] for path in kernel_axes(params, where, axes)}
-    maps = _used_once(linear_maps(function, params, *inputs), leaves)
-    left_out = [path for path in leaves if path not in maps]
-    if left_out:
-        raise ConfigError(
-            f"{', '.join(left_out[:4])}: not used exactly once, outside of loops, as the weights "
-            "of a linear map; leave such parameters out with the path filter `where`"
-        )
-    if structure is not None:
-        density = structure.fixed_density
-    assert density is not None  # as _group_size says
-    densities: Mapping[str, float] = density if isinstance(density, Mapping) else {"*": density}
-    shares = by_pattern(densities, list(maps))
-    masks = jax.tree.map(lambda leaf: jnp.ones(jnp.shape(leaf), bool), params)
-    errors = {}
-    for (path, linear), share in zip(maps.items(), shares, strict=True):
-        if structure is not None and linear.inputs % group:
-            raise ConfigError(
-                f"{path}: {structure} does not fit {linear.inputs} inputs, as {group} does not "
-                "divide them; leave the layer out with the path filter `where`"
-            )
-        hessian = _hessian(function, linear, params, *inputs)
-        if not jnp.isfinite(hessian).all():
-            raise ConfigError(
-                f"the inputs of {path} hold numbers that are not finite; give calibration rows and "
-                "parameters without NaN"
-            )
-        weight = named_leaves(params, where)[path]
-        matrix = linear.matrix(weight).astype(jnp.float32)
-        new, mask = prune_matrix(matrix, hessian, share, group or None, damping=damping)
-        change = new - matrix
-        errors[path] = float(
-            jnp.sum(change * (hessian @ change)) / jnp.sum(matrix * (hessian @ matrix))
-        )
-        new_weight = linear.weight(new.astype(weight.dtype), weight.shape)
-        params = with_leaves(params, {path: new_weight})
-        masks = with_leaves(masks, {path: linear.weight(mask, weight.shape)})
-    return Operated(params, masks, errors)
+    group = None if structure is None else structure.group
+
+    def prune(matrix: Array, rows: Array, share: float) -> tuple[Array, Array]:
+        return prune_matrix(matrix, rows.T @ rows, share, group, damping=damping)
+
+    return prune_layers(
+        function,
+        params,
+        *inputs,
+        prune=prune,
+        density=density,
+        structure=structure,
+        where=where,
+        axes=axes,
+    )
 
 
 def prune_matrix(
@@ -171,52 +127,6 @@ def prune_matrix(
         )
         masks.append(mask)
     return matrix, jnp.concatenate(masks)
-
-
-def _group_size(density: float | Mapping[str, float] | None, structure: Structure | None) -> int:
-    """M of an N:M structure, or 0; checks that exactly one of the two arguments is given."""
-    if (density is None) == (structure is None):
-        raise ConfigError(
-            f"density={density} and structure={structure}; give exactly one of the two"
-        )
-    if structure is None:
-        for value in density.values() if isinstance(density, Mapping) else [density]:
-            check(Fraction, density=value)
-        return 0
-    if structure.group is None:
-        raise ConfigError(
-            f"structure={structure} cannot be pruned input by input, as SparseGPT does; give "
-            "n_of_m(n, m), or density="
-        )
-    return structure.group
-
-
-def _used_once(maps: list[LinearMap], leaves: Mapping[str, Array]) -> dict[str, LinearMap]:
-    """The linear maps of parameters that are used exactly once, by path, in order."""
-    paths = [linear.path for linear in maps]
-    return {
-        linear.path: linear
-        for linear in maps
-        if linear.path in leaves and paths.count(linear.path) == 1
-    }
-
-
-def _hessian(function: Callable, linear: LinearMap, params: PyTree, *inputs: PyTree) -> Array:
-    """Sum of ``x x^T`` over the inputs of one linear map."""
-
-    @jax.jit
-    def compute(params: PyTree, inputs: PyTree) -> Array:
-        sums = []
-
-        def note(used: LinearMap, rows: Array, weight: Array | None) -> None:
-            if used.path == linear.path:
-                patches = used.patches(rows).astype(jnp.float32)
-                sums.append(patches.T @ patches)
-
-        evaluate_maps(function, note, params, *inputs)
-        return sums[0]
-
-    return compute(params, inputs)
 
 
 def _inverse_factor(hessian: Array, dead: Array, damping: float) -> Array:

@@ -5,8 +5,8 @@
     params = sparsity.mask_params(params, opt_state)
 
 The training loop stays as it is: ``tx.update`` and ``optax.apply_updates`` keep inactive weights
-at exactly 0 and change the connections at the scheduled steps. Jit the training step; otherwise JAX
-recompiles the change of connections in every call. ``examples/sparse_cnn.py`` is a full example.
+at exactly 0 and change the connections at the scheduled steps. Jit the training step, as with any
+optimiser of Optax. ``examples/sparse_cnn.py`` is a full example.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from fsjax.sparsity.updates import (
     SparseState,
     Wrapper,
     fixed,
+    moved,
     rewired,
     straight_through,
 )
@@ -56,7 +57,9 @@ def sparse(
     also looks at inactive connections.
 
     A change resets the optimiser's moments of new and of removed connections; a connection that is
-    dropped and grown again in the same change keeps its weight and moments. Rules compare the
+    dropped and grown again in the same change keeps its weight and moments. Step counts go on, so
+    Adam's first steps of new connections are long: see :func:`fsjax.sparsity.bias_correction`.
+    Rules compare the
     weights after the gradient step, which then trains only the connections that stay: a norm of
     all gradients, as for clipping, does not contain the others. In RigL the change replaces the
     gradient step, so schedules inside ``inner`` do not advance at that step.
@@ -69,13 +72,14 @@ def sparse(
     A change at a step whose gradient is not finite does not take place; with a schedule of one
     change, such as ``one_shot``, there is no other.
 
-    The key gives the connections: ``vmap`` of ``init`` over parameters has the same masks for all
-    seeds. For others, map over the keys too, with
-    ``lambda key, params: sparse(inner, recipe, key).init(params)``.
+    The key gives the connections, and ``init`` takes no other: ``vmap`` of ``init`` over parameters
+    has the same masks for all seeds. For others, map over the keys too, with
+    ``lambda key, params: sparse(inner, recipe, key).init(params)``. Changes use the key in the
+    state, so that any such optimiser may compute the updates.
 
     Under ``vmap`` over seeds, keep ``step`` unbatched, with ``SparseState(None, 0, 0, 0)`` as the
-    axes of the state going in and out, and a fifth 0 where a rule needs ``momentum``; else JAX
-    computes a change at every step and discards most.
+    axes of the state going in and out, and ``momentum=0`` or ``movement=0`` where a rule needs
+    these; else JAX computes a change at every step and discards most.
 
     Args:
       inner: any Optax optimiser.
@@ -119,8 +123,9 @@ def sparse(
         masks = wrapper.initial_masks(key_masks, params) if jax.tree.leaves(params) else params
         before = inner.init(params if recipe.straight_through else apply_masks(params, masks))
         mean = jax.tree.map(jnp.zeros_like, params) if recipe.needs_momentum else None
+        movement = jax.tree.map(_sum_of, params) if recipe.needs_movement else None
         stored = wrapper.as_stored(masks)
-        return SparseState(jnp.zeros([], jnp.int32), key_state, stored, before, mean)
+        return SparseState(jnp.zeros([], jnp.int32), key_state, stored, before, mean, movement)
 
     def update(
         updates: PyTree,
@@ -138,7 +143,12 @@ def sparse(
         mean = state.momentum
         if mean is not None:
             mean = optax.tree.update_moment(updates, mean, recipe.momentum_decay, 1)
-        state = state._replace(step=optax.safe_increment(state.step), momentum=mean)
+        movement = state.movement
+        if movement is not None:
+            movement = moved(movement, params, updates)
+        state = state._replace(
+            step=optax.safe_increment(state.step), momentum=mean, movement=movement
+        )
         scores = {
             "similarity": similarity,
             "importance": importance,
@@ -215,7 +225,7 @@ def with_masks(
 
     Args:
       opt_state: state of :func:`sparse` before the first step.
-      masks: bool arrays, all true where nothing is masked.
+      masks: bool arrays, or packed ones, all true where nothing is masked.
       recipe: recipe with whose structure and counts the masks must agree; ``None`` accepts any.
       where, axes: as for :func:`sparse`.
 
@@ -223,7 +233,7 @@ def with_masks(
       ConfigError: if the tree or the shapes differ from those of the parameters, if masks are
         neither bool nor 0 and 1, or if they do not have the structure or the counts of the recipe.
     """
-    present = masks_of(opt_state)
+    present, masks = masks_of(opt_state), unpack(masks)
     # Structures are of jaxlib, which has no types.
     new_structure: object = jax.tree.structure(masks)
     if new_structure != jax.tree.structure(present):
@@ -346,6 +356,11 @@ def _has_change(times: TopologySchedule, step: int) -> bool:
 
 def _state_of(opt_state: PyTree) -> SparseState:
     return next(filter(_is_sparse, jax.tree.leaves(opt_state, is_leaf=_is_sparse)))
+
+
+def _sum_of(leaf: Array) -> Array:
+    """Zeros for a sum over many steps, which bfloat16 would not hold."""
+    return jnp.zeros_like(leaf, jnp.promote_types(leaf.dtype, jnp.float32))
 
 
 def _is_other(node: Any) -> bool:

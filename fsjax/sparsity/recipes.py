@@ -210,6 +210,11 @@ class Recipe:
         return "momentum" in self.rules.needs
 
     @property
+    def needs_movement(self) -> bool:
+        """Whether one of the rules needs the movement of the weights."""
+        return "movement" in self.rules.needs
+
+    @property
     def times(self) -> TopologySchedule:
         """The schedule of the changes, whichever arguments defined it."""
         every = Periodic(self.every, 0, self.end_step)

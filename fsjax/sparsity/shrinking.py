@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from fsjax.arguments import Rate, check
-from fsjax.errors import ConfigError
+from fsjax.errors import ConfigError, FixedLengthWarning
 from fsjax.sparsity.channel_groups import Axis, ChannelGroup, Channels, channel_groups
 from fsjax.sparsity.masks import by_pattern
 from fsjax.sparsity.trees import check_same_shapes, leaves_by_name, with_leaves
@@ -28,6 +29,8 @@ class Shrunk:
         of the old widths has with these the outputs that the smaller one has with ``params``.
       widths: the number of outputs that is left of each layer that shrank, by the path of its
         weights, to build the smaller module with; of attention kernels, the number of heads.
+      left: the number of channels that is left of each group, by its name: of a layer whose
+        outputs are split into heads, or into groups of a norm, the number of these.
       groups: the channels that could be removed.
       removed: by the name of a group, bool ``(size,)``, which of its channels are gone.
       kept: by path, why no output of these weights can be removed.
@@ -36,6 +39,7 @@ class Shrunk:
     params: PyTree
     masked: PyTree
     widths: Mapping[str, int]
+    left: Mapping[str, int]
     groups: tuple[ChannelGroup, ...]
     removed: Mapping[str, np.ndarray]
     kept: Mapping[str, str]
@@ -58,8 +62,8 @@ class Shrunk:
 
     def __str__(self) -> str:
         lines = [
-            f"{group.name}: {group.size} -> {group.size - int(self.removed[group.name].sum())} "
-            f"channels in {len(group.entries)} axes"
+            f"{group.name}: {group.size} -> {self.left[group.name]} channels in "
+            f"{len(group.entries)} axes"
             for group in self.groups
         ]
         lines += [f"{path}: kept, {reason}" for path, reason in self.kept.items()]
@@ -110,6 +114,10 @@ def shrink(
       ConfigError: unless exactly one of ``ratio`` and ``masks`` is given, if a pattern matches no
         group, if nothing can be removed (with the reason of each layer), or if trees differ.
 
+    Warns:
+      FixedLengthWarning: if the function can be called with the smaller parameters, and gives other
+        outputs for ``inputs`` than with ``masked``: it holds numbers of heads or groups itself.
+
     Examples:
       >>> keys = jax.random.split(jax.random.key(0))
       >>> params = {
@@ -146,7 +154,7 @@ def shrink(
         removed = _lowest(found.groups, arrays, ratio, terms)
     gone = _gone(found.groups, removed)
     left = _without(leaves, gone)
-    return Shrunk(
+    shrunk = Shrunk(
         with_leaves(params, left),
         with_leaves(params, _zeroed(leaves, gone)),
         {
@@ -155,10 +163,39 @@ def shrink(
             for path, axis in group.made
             if left[path].ndim > 1
         },
+        {group.name: group.size - int(removed[group.name].sum()) for group in found.groups},
         found.groups,
         removed,
         found.kept,
     )
+    if not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(inputs)):
+        _warn_of_fixed_lengths(function, shrunk, *inputs)
+    return shrunk
+
+
+def _warn_of_fixed_lengths(function: Callable, shrunk: Shrunk, *inputs: PyTree) -> None:
+    program = jax.jit(function)
+    try:
+        outputs = program(shrunk.params, *inputs)
+    except Exception:  # Whatever a module raises that has to be built anew.
+        return
+    expected = program(shrunk.masked, *inputs)
+    pairs = zip(jax.tree.leaves(outputs), jax.tree.leaves(expected), strict=True)
+    if not all(np.shape(a) == np.shape(b) and _is_close(a, b) for a, b in pairs):
+        numbers = ", ".join(f"{number} in {name}" for name, number in shrunk.left.items())
+        warnings.warn(
+            "the function gives other outputs with the smaller parameters than with the masked "
+            "ones, as it holds numbers itself, of heads or of groups of a norm; call it with "
+            f"those that are left: {numbers}",
+            FixedLengthWarning,
+            stacklevel=3,
+        )
+
+
+def _is_close(outputs: Array, expected: Array) -> bool:
+    """Whether outputs differ by rounding alone."""
+    size = float(jnp.max(jnp.abs(expected), initial=0))
+    return bool(jnp.allclose(outputs, expected, rtol=0, atol=1e-2 * size, equal_nan=True))
 
 
 def _lowest(

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from fsjax.errors import ConfigError
 from fsjax.extras import require
 from fsjax.sparsity.connections import Connections, layer_masks
 from fsjax.sparsity.kernel_axes import AxesByPath, KernelAxes, kernel_axes
 from fsjax.sparsity.linear_maps import LinearMap, linear_maps
-from fsjax.sparsity.masks import Where, is_kernel, named_leaves
+from fsjax.sparsity.masks import Where, is_kernel, named_leaves, unpack
 from fsjax.sparsity.structures import tile_of
-from fsjax.sparsity.trees import check_same_shapes, leaves_by_name
+from fsjax.sparsity.trees import check_same_shapes, leaves_by_name, path_name
 from fsjax.typing import PyTree
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+#: The columns of :func:`summarize`.
+_COLUMNS = ("shape", "structure", "connections", "active", "density", "flops", "dense_flops")
 
 #: Values of M for which N:M structures are detected.
 _GROUPS = (2, 4, 8, 16, 32)
@@ -81,7 +85,7 @@ def training_flops(connections: int, num_samples: int, num_epochs: int, each: fl
 
 def summarize(
     params: PyTree,
-    masks: PyTree,
+    masks: PyTree | None = None,
     function: Callable | None = None,
     *inputs: PyTree,
     axes: AxesByPath | None = None,
@@ -90,7 +94,8 @@ def summarize(
 
     Args:
       params: arrays.
-      masks: bool arrays in the structure of ``params``, as from :func:`fsjax.sparsity.masks_of`.
+      masks: bool arrays in the structure of ``params``, as from :func:`fsjax.sparsity.masks_of`;
+        ``None`` for a dense network.
       function: ``(params, *inputs) -> outputs``; if given, the FLOPs of a call are counted.
       *inputs: an example, arrays or their shapes.
       axes: as for :func:`fsjax.sparsity.sparse`; structures are told of matrices
@@ -108,9 +113,9 @@ def summarize(
     import pandas as pd
 
     leaves = leaves_by_name(params)
-    by_path = {path: np.asarray(mask) for path, mask in leaves_by_name(masks).items()}
+    by_path = _masks_by_name(leaves, masks)
     check_same_shapes(leaves, by_path, "the parameters", "the masks")
-    has_matrices = any(np.ndim(leaf) >= 2 for leaf in leaves.values())
+    has_matrices = any(np.ndim(leaf) >= 2 and np.size(leaf) for leaf in leaves.values())
     where = _is_matrix if axes is None else is_kernel
     kernels = kernel_axes(params, where, axes) if has_matrices else {}
     maps: dict[str, list[LinearMap]] = {}
@@ -126,21 +131,39 @@ def summarize(
             "structure": _structure(kernels[path], mask) if path in kernels else "",
             "connections": mask.size,
             "active": active,
-            "density": active / mask.size,
+            "density": float(mask.mean()) if mask.size else 1.0,
             "flops": 2 * vectors * active,
             "dense_flops": 2 * vectors * mask.size,
         }
-    table = pd.DataFrame.from_dict(rows, orient="index")
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=list(_COLUMNS))
     total = table.drop(columns=["shape", "structure", "density"]).sum()
     table.loc["all"] = {
         **total,
         "shape": "",
         "structure": "",
-        "density": total["active"] / total["connections"],
+        "density": total["active"] / total["connections"] if total["connections"] else 1.0,
     }
     table.index.name = "path"
     table = table.astype(dict.fromkeys(total.index, int))
     return table if function is not None else table.drop(columns=["flops", "dense_flops"])
+
+
+def _masks_by_name(leaves: Mapping[str, Any], masks: PyTree | None) -> dict[str, np.ndarray]:
+    """The masks by path, all true where the parameters belong to another optimiser or to none."""
+    if masks is None:
+        return {path: np.ones(np.shape(leaf), bool) for path, leaf in leaves.items()}
+    pairs = jax.tree.leaves_with_path(unpack(masks), is_leaf=_is_other_optimizer)
+    by_path = {path_name(path): mask for path, mask in pairs}
+    return {
+        path: np.ones(np.shape(leaves[path]), bool)
+        if _is_other_optimizer(mask) and path in leaves
+        else np.asarray(mask)
+        for path, mask in by_path.items()
+    }
+
+
+def _is_other_optimizer(node: Any) -> bool:
+    return isinstance(node, optax.MaskedNode)
 
 
 def _is_matrix(path: tuple[str, ...], leaf: Any) -> bool:
@@ -206,7 +229,7 @@ def overlap(masks: PyTree, others: PyTree, where: Where = is_kernel) -> dict[str
     Raises:
       ConfigError: if the paths or shapes of the two differ.
     """
-    first, second = named_leaves(masks, where), named_leaves(others, where)
+    first, second = named_leaves(unpack(masks), where), named_leaves(unpack(others), where)
     check_same_shapes(first, second, "the first tree", "the second")
     return {
         path: float(jnp.sum(mask & second[path]) / jnp.maximum(jnp.sum(mask | second[path]), 1))
@@ -222,7 +245,7 @@ def mask_figure(masks: PyTree, where: Where = is_kernel) -> Figure:
     require("matplotlib", "mask_figure")
     from matplotlib.figure import Figure
 
-    leaves = {path: np.asarray(mask) for path, mask in named_leaves(masks, where).items()}
+    leaves = {path: np.asarray(mask) for path, mask in named_leaves(unpack(masks), where).items()}
     figure = Figure(figsize=(2.6 * len(leaves), 3.0), layout="constrained")
     panels = figure.subplots(1, len(leaves), squeeze=False)[0]
     for axes, (path, mask) in zip(panels, leaves.items(), strict=True):

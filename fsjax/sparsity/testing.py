@@ -205,7 +205,9 @@ def _random_cases(subject: _Subject) -> _Cases:
         "similarity": np.abs(values(shape)),
         "importance": np.abs(values(subject.importance)),
         "search": rng.random(len(settings)) < 0.5,
-        **{name: values(shape) for name in ("gradient", "hessian_gradient", "momentum")},
+        **{
+            name: values(shape) for name in ("gradient", "hessian_gradient", "momentum", "movement")
+        },
     }
     declared = {"weight", "mask"} | subject.rule.needs
     second, candidates = np.asarray([fraction for *_, fraction in settings], np.float32), mask

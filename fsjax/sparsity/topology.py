@@ -60,6 +60,7 @@ class Layer(NamedTuple):
       state: what else a rule of one's own looks at: the train state of a method, or ``None``.
       hessian_gradient: the Hessian of the loss times its gradient, in the shape of the weight.
       momentum: running mean of the gradients, of missing connections too, in the same shape.
+      movement: sum of ``-weight x gradient`` over the steps so far, in the same shape.
 
     Examples:
       >>> keys = jax.random.split(jax.random.key(0), 5)
@@ -84,6 +85,7 @@ class Layer(NamedTuple):
     state: Any = None
     hessian_gradient: Array | None = None
     momentum: Array | None = None
+    movement: Array | None = None
 
     def needed(self, field: str) -> Array:
         """An optional field that the rule needs, as :func:`needs` says.
@@ -112,6 +114,7 @@ OPTIONAL_FIELDS = (
     "importance",
     "hessian_gradient",
     "momentum",
+    "movement",
     "search",
     "state",
 )

@@ -107,7 +107,7 @@ def to_numpy(params: PyTree, masks: PyTree | None = None) -> dict[str, np.ndarra
         params = jax.tree.map(lambda leaf, mask: jnp.where(mask, leaf, 0), params, masks)
     leaves = leaves_by_name(params)
     check_distinct([_dotted(path) for path in leaves])
-    return {_dotted(path): np.ascontiguousarray(np.asarray(leaf)) for path, leaf in leaves.items()}
+    return {_dotted(path): np.asarray(leaf, order="C") for path, leaf in leaves.items()}
 
 
 def from_numpy(arrays: Mapping[str, np.ndarray], like: PyTree) -> PyTree:

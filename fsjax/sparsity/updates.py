@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jax import Array
+from jax import Array, export
 
 from fsjax.errors import ConfigError
 from fsjax.sparsity import grow
@@ -48,6 +48,8 @@ class SparseState(NamedTuple):
       inner: state of the wrapped optimiser, with its initial value at inactive connections.
       momentum: running mean of the gradients in the structure of the parameters, where a rule
         needs it, else ``None``.
+      movement: sum of ``-weight x gradient`` in the structure of the parameters, at least float32,
+        where a rule needs it, else ``None``.
     """
 
     step: Array
@@ -55,6 +57,10 @@ class SparseState(NamedTuple):
     masks: PyTree
     inner: optax.OptState
     momentum: PyTree | None = None
+    movement: PyTree | None = None
+
+
+export.register_namedtuple_serialization(SparseState, serialized_name="fsjax.sparsity.SparseState")
 
 
 class Call(NamedTuple):
@@ -125,7 +131,8 @@ class Wrapper:
         if not self.recipe.straight_through:
             weights = apply_masks(weights, masks)
         cut = to_layers(weights, kernels), to_layers(masks, kernels)
-        trees = call.scores | {"gradient": gradients, "momentum": state.momentum}
+        sums = {"momentum": state.momentum, "movement": state.movement}
+        trees = call.scores | sums | {"gradient": gradients}
         fields: dict[str, Any] = {
             field: None if tree is None else to_layers(tree, kernels)
             for field, tree in trees.items()
@@ -140,6 +147,19 @@ class Wrapper:
         return Changed(
             *(from_layers(new, kernels, old) for new, old in zip(changed, before, strict=True))
         )
+
+
+def moved(movement: PyTree, params: PyTree, gradients: PyTree) -> PyTree:
+    """The movement after one more step: plus ``-weight x gradient`` (Sanh et al., 2020, eq. 3).
+
+    Steps with a gradient that is not finite count as 0: they would hide all others.
+    """
+
+    def added(total: Array, weight: Array, gradient: Array) -> Array:
+        change = -weight.astype(total.dtype) * gradient.astype(total.dtype)
+        return total + jnp.where(jnp.isfinite(change), change, 0)
+
+    return jax.tree.map(added, movement, params, gradients)
 
 
 def fixed(wrapper: Wrapper, call: Call, state: SparseState) -> tuple[PyTree, SparseState]:
@@ -160,7 +180,11 @@ def straight_through(
     def changed() -> PyTree:
         return wrapper.as_stored(wrapper.change(call, state, weights, masks, call.gradients).masks)
 
-    stored = jax.lax.cond(wrapper.recipe.is_due(state.step), changed, lambda: state.masks)
+    due = wrapper.recipe.is_due(state.step)
+    if not isinstance(due, jax.core.Tracer):
+        stored = changed() if due else state.masks
+    else:
+        stored = jax.lax.cond(due, changed, lambda: state.masks)
     return moves, state._replace(masks=stored, inner=after)
 
 
@@ -336,15 +360,7 @@ def keep_moments(
 ) -> PyTree:
     """The state of an optimiser where connections were kept, its initial value elsewhere."""
     fresh = optimizer.init(changed.params)
-    # kept in place of every copy of the parameters, and True in place of everything else
-    selected = optax.tree.map_params(
-        optimizer,
-        lambda leaf, keep: leaf if _is_masked_out(leaf) else keep,
-        state,
-        changed.kept,
-        transform_non_params=lambda _: True,
-        is_leaf=_is_masked_out,
-    )
+    selected = _in_place_of_copies(optimizer, state, changed.kept)
 
     def choose(keep: Array | bool, old: Array, initial: Array) -> Array:
         # Factored moments have no entry for each connection.
@@ -355,6 +371,30 @@ def keep_moments(
     return jax.tree.map(choose, selected, state, fresh)
 
 
+def _in_place_of_copies(
+    optimizer: optax.GradientTransformation, state: PyTree, kept: PyTree
+) -> PyTree:
+    """``kept`` in place of every copy of the parameters, and True in place of everything else."""
+    try:
+        return optax.tree.map_params(
+            optimizer,
+            lambda leaf, keep: leaf if _is_masked_out(leaf) else keep,
+            state,
+            kept,
+            transform_non_params=lambda _: True,
+            is_leaf=_is_masked_out,
+        )
+    except IndexError:
+        # The line searches of Optax look for a first leaf, and map_params shows them a tree
+        # without any. They keep copies in the structure of the parameters.
+        structure: object = jax.tree.structure(kept)
+
+        def is_copy(node: Any) -> bool:
+            return structure == jax.tree.structure(node)
+
+        return jax.tree.map(lambda node: kept if is_copy(node) else True, state, is_leaf=is_copy)
+
+
 def _is_masked_out(node: Any) -> bool:
     return isinstance(node, optax.MaskedNode)
 
@@ -363,8 +403,11 @@ def change_if(condition: Array, change: Callable[[PyTree], PyTree], carry: PyTre
     """``change(carry)`` if the condition holds, else ``carry``; derivatives as of ``lax.cond``.
 
     ``lax.cond`` copies what passes through it; a loop of at most one pass works in place. What
-    ``change`` looks at must therefore be part of the carry, if it is in there at all.
+    ``change`` looks at must therefore be part of the carry, if it is in there at all. Outside of
+    ``jit``, where JAX would compile the loop in every call, Python decides.
     """
+    if not isinstance(condition, jax.core.Tracer):
+        return change(carry) if condition else carry
     changed, constants = jax.closure_convert(change, carry)
 
     @jax.custom_jvp

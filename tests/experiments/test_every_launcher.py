@@ -75,6 +75,14 @@ LAUNCHERS: dict[str, tuple[str, str]] = {
         "--networks=transformer --steps=12 --seeds=1 --rows=32 --out={tmp}/one_shot.csv",
         "one_shot.csv",
     ),
+    "studies/sparsity/tickets": (
+        "--steps=12 --seeds=1 --rounds=2 --rewind=3 --out={tmp}/tickets.csv",
+        "tickets.csv",
+    ),
+    "studies/sparsity/transfer": (
+        "--steps=12 --seeds=1 --densities=0.1 --rates=0.001 --out={tmp}/transfer.csv",
+        "transfer.csv",
+    ),
     "studies/sparsity/shrinking": (
         "--networks=lenet5 --steps=2 --seeds=1 --seconds=0 --out={tmp}/shrinking.csv",
         "shrinking.csv",

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pytest
 from bad_calls import bad_calls, refuses
 from sparsity_reference import first_of_sort, rules_of
 from sparsity_trees import (
@@ -126,14 +127,17 @@ def test_bad_use_is_refused_with_advice() -> None:
 
 def test_rules_declare_what_they_need() -> None:
     weight = jnp.ones((2, 2))
-    optional = ("gradient", "similarity", "importance", "search", "hessian_gradient", "momentum")
+    optional = (
+        *("gradient", "similarity", "importance", "search", "hessian_gradient", "momentum"),
+        "movement",
+    )
     full = sparsity.Layer(
-        weight, weight > 0, 0, weight, weight, weight, jnp.array(False), None, weight, weight
+        weight, weight > 0, 0, weight, weight, weight, jnp.array(False), None, *[weight] * 3
     )
     rules = [(rule, choose_dropped, 0.5) for rule in rules_of(drop, "fraction").values()]
     rules += [(rule, choose_grown, weight > 0) for rule in rules_of(grow, "dropped").values()]
     rules.append((grow.switched(grow.similar, grow.gradient), choose_grown, weight > 0))
-    assert len(rules) == 18
+    assert len(rules) == 19
     for rule, choose, second in rules:
         missed = set()
         for field in optional:
@@ -167,6 +171,40 @@ def test_growth_by_momentum_sees_the_mean_of_all_gradients() -> None:
         sparsity.sparse(optax.sgd(0.1), sparsity.rigl(0.3), jax.random.key(0)).init(SMALL).momentum
         is None
     )
+
+
+@pytest.mark.parametrize("straight_through", [False, True])
+def test_movement_is_the_sum_over_all_steps(straight_through: bool) -> None:
+    schedule, options = sparsity.polynomial(1, 5, power=1), {"distribution": "uniform"}
+    options["straight_through"] = straight_through
+    recipe = sparsity.movement(0.4, schedule=schedule, **options)
+    tx = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0))
+    state, params, update = tx.init(SMALL), SMALL, jax.jit(tx.update)
+    total = np.zeros((12, 6))
+    for step in range(5):
+        gradients = noisy_gradient(params, step)
+        if step == 2:  # Says nothing.
+            gradients["dense"]["bias"] = gradients["dense"]["bias"] * jnp.nan
+            gradients["dense"]["kernel"] = gradients["dense"]["kernel"] * jnp.nan
+        else:
+            total -= np.asarray(params["dense"]["kernel"] * gradients["dense"]["kernel"])
+        before = np.asarray(sparsity.masks_of(state)["dense"]["kernel"])
+        updates, state = update(gradients, state, params)
+        if step != 2:
+            params = optax.apply_updates(params, updates)
+    np.testing.assert_allclose(state.movement["dense"]["kernel"], total, rtol=1e-5, atol=1e-6)
+    mask = np.asarray(sparsity.masks_of(state)["dense"]["kernel"])
+    assert mask.sum() == 29  # round(0.4 * 72)
+    among = np.ones_like(before) if straight_through else before
+    assert total[mask].min() >= total[among & ~mask].max()
+    assert straight_through or (np.asarray(params["dense"]["kernel"])[~mask] == 0).all()
+
+
+def test_movement_of_bfloat16_is_summed_in_float32() -> None:
+    params = {"kernel": jnp.ones((4, 4), jnp.bfloat16)}
+    recipe = sparsity.movement(0.5, schedule=sparsity.one_shot(9))
+    state = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0)).init(params)
+    assert state.movement["kernel"].dtype == jnp.float32 and state.momentum is None
 
 
 @sparsity.needs("importance")

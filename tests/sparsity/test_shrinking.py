@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from jax import Array
 
 from fsjax import sparsity
-from fsjax.errors import ConfigError
+from fsjax.errors import ConfigError, FixedLengthWarning
 from fsjax.sparsity.channel_groups import channel_groups
 from fsjax.typing import PyTree
 
@@ -326,6 +326,10 @@ def single_unit(params: PyTree, x: Array) -> Array:
     return hidden @ params["second"] + hidden[:, 2:3]
 
 
+def neighbours(params: PyTree, x: Array) -> Array:
+    return jnp.diff(jnp.tanh(x @ params["first"])) @ params["second"][1:]
+
+
 @pytest.mark.parametrize(
     ("network", "reason"),
     [
@@ -335,6 +339,7 @@ def single_unit(params: PyTree, x: Array) -> Array:
         (product_of_activations, "a product of two activations"),
         (sorted_units, "sort goes along it"),
         (fourier, "the operation fft"),
+        (neighbours, "only go all at once"),
         (single_unit, "single entries of it are taken"),
     ],
 )
@@ -415,6 +420,23 @@ def test_wrong_arguments_are_named() -> None:
         shrink(ratio=0.5, importance="size")
     with pytest.raises(ConfigError, match="the gradients"):
         shrink(ratio=0.5, importance={"first": params["first"]})
+
+
+def shuffled(params: PyTree, x: Array, groups: int = 2) -> Array:
+    hidden = x @ params["first"] + params["bias"]
+    mixed = hidden.reshape(len(x), groups, -1).swapaxes(1, 2).reshape(hidden.shape)
+    return jnp.tanh(mixed) @ params["second"]
+
+
+def test_functions_that_hold_a_number_of_groups_are_told_of() -> None:
+    params = {"first": of(1, 6, 8), "bias": of(2, 8), "second": of(3, 8, 2)}
+    x = of(4, 5, 6)
+    with pytest.warns(FixedLengthWarning, match="1 in first"):
+        shrunk = sparsity.shrink(shuffled, params, x, ratio=0.5)
+    assert shrunk.left == {"first": 1}
+    chex.assert_trees_all_close(
+        shuffled(shrunk.params, x, groups=1), shuffled(shrunk.masked, x), rtol=1e-5
+    )
 
 
 def test_the_report_has_groups_and_reasons() -> None:

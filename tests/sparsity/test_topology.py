@@ -42,7 +42,7 @@ def cases() -> tuple[Layer, np.ndarray]:
             for fraction in (0.0, 0.2, 0.3, 0.5, 1.0):
                 mask = (rng.permutation(SIZE) < number).reshape(IN, OUT)
                 shapes = {"weight": (IN, OUT), "gradient": (IN, OUT), "similarity": (IN, OUT)}
-                shapes["hessian_gradient"] = shapes["momentum"] = (IN, OUT)
+                shapes |= dict.fromkeys(("hessian_gradient", "momentum", "movement"), (IN, OUT))
                 shapes["importance"] = (IN, 1) if len(layers) % 2 else (1, OUT)
                 values = {
                     name: {
@@ -129,6 +129,7 @@ DROP_REFERENCE = {
     ),
     "per_sign": set_drop,
     "lowest_similarity": lambda layer, f: lowest(layer.similarity, f, layer.mask),
+    "movement": lambda layer, f: lowest(layer.movement, f, layer.mask),
 }
 
 
@@ -267,6 +268,7 @@ def untied(layers: Layer) -> Layer:
         importance=np.broadcast_to(distinct((IN, 1)), (CASES, IN, OUT)).astype(np.float32),
         hessian_gradient=np.full((CASES, IN, OUT), 2, np.float32),
         momentum=distinct((IN, OUT)).astype(np.float32),
+        movement=distinct((IN, OUT)).astype(np.float32),
     )
 
 

@@ -1,4 +1,4 @@
-"""One-shot pruning after training: SparseGPT compared with magnitude pruning.
+"""One-shot pruning after training: SparseGPT, Wanda and RIA compared with magnitude pruning.
 
     python -m experiments.studies.sparsity.one_shot --out=reproduction/one_shot.csv
 
@@ -8,6 +8,7 @@ number of inputs is divisible by 4. It measures loss and accuracy on the test ro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -25,6 +26,13 @@ from fsjax.typing import PyTree
 #: Structures by name; each keeps half of the connections.
 STRUCTURES: dict[str, Structure | None] = {"unstructured": None, "2:4": sparsity.n_of_m(2, 4)}
 
+#: Methods that look at calibration rows, by name.
+CALIBRATED: dict[str, Callable[..., sparsity.PrunedNetwork]] = {
+    "SparseGPT": sparsity.brain_surgeon,
+    "Wanda": sparsity.wanda,
+    "RIA": sparsity.ria,
+}
+
 
 def define_flags() -> None:
     """Defines the flags of this launcher."""
@@ -32,7 +40,7 @@ def define_flags() -> None:
     flags.DEFINE_list("networks", ["mlp", "lenet5"], "Networks to prune.")
     flags.DEFINE_integer("seeds", 3, "Number of seeds.", lower_bound=1)
     flags.DEFINE_integer("steps", 0, "Training steps; 0 for the default of the network.", 0)
-    flags.DEFINE_integer("rows", 512, "Calibration rows of SparseGPT.", lower_bound=1)
+    flags.DEFINE_integer("rows", 512, "Calibration rows.", lower_bound=1)
 
 
 def main() -> None:
@@ -46,7 +54,10 @@ def main() -> None:
             networks = {("dense", "none"): params}
             for label, structure in STRUCTURES.items():
                 networks[label, "magnitude"] = by_magnitude(params, structure)
-                networks[label, "SparseGPT"] = by_surgery(chosen, params, structure, options.rows)
+                for method, prune in CALIBRATED.items():
+                    networks[label, method] = calibrated(
+                        prune, chosen, params, structure, options.rows
+                    )
             for (label, method), network in networks.items():
                 loss, accuracy = test(chosen, network)
                 rows.append((name, label, method, seed, round(loss, 4), round(accuracy, 2)))
@@ -59,7 +70,7 @@ def main() -> None:
 
 def has_groups_of_four(path: tuple[str, ...], leaf: jax.Array) -> bool:
     """Chooses kernels whose number of inputs is divisible by 4; in LeNet-5, the dense layers."""
-    return leaf.ndim >= 2 and leaf.shape[-2] % 4 == 0
+    return sparsity.is_kernel(path, leaf) and leaf.shape[-2] % 4 == 0
 
 
 def by_magnitude(params: PyTree, structure: Structure | None) -> PyTree:
@@ -71,9 +82,15 @@ def by_magnitude(params: PyTree, structure: Structure | None) -> PyTree:
     return sparsity.apply_masks(params, masks)
 
 
-def by_surgery(chosen: Problem, params: PyTree, structure: Structure | None, rows: int) -> PyTree:
-    """Keeps half of the weights, adjusted to the calibration rows by SparseGPT."""
-    return sparsity.brain_surgeon(
+def calibrated(
+    prune: Callable[..., sparsity.PrunedNetwork],
+    chosen: Problem,
+    params: PyTree,
+    structure: Structure | None,
+    rows: int,
+) -> PyTree:
+    """Keeps half of the weights according to calibration rows."""
+    return prune(
         chosen.model.apply,
         params,
         jnp.asarray(chosen.train[0][:rows]),
