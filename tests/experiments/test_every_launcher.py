@@ -45,6 +45,7 @@ LAUNCHERS: dict[str, tuple[str, str]] = {
         "--workdir={tmp} --noprogress --set=train.num_epochs=1",
         "table.txt report.html",
     ),
+    "figures": ("--figure=wast/2 --workdir={tmp} --rows={tmp}/rows", "rows/wast_2.csv"),
     "studies/compare_selectors": (
         "--tables=wine '--selectors=random columns' --workdir={tmp}",
         "rows.csv",
