@@ -12,7 +12,7 @@ Each layer has the b that makes it smallest. A connection of a layer of density 
 than ``b + 1 + 1 / (d 2^b)`` bits beside its value, wherever the connections are; for random
 positions, Golomb's code (1966) is close to the entropy.
 
-:func:`read` is the format: it uses nothing but NumPy and the library safetensors.
+The page "After training" of the documentation reads such a file with NumPy alone.
 """
 
 from __future__ import annotations

@@ -231,7 +231,10 @@ def rewired(wrapper: Wrapper, call: Call, state: SparseState) -> tuple[PyTree, S
             None if carry.initial is None else changed.params,
         )
 
-    carry = change_if(due, change, _unchanged(recipe, call, state))
+    carry = _unchanged(recipe, call, state)
+    if not isinstance(due, jax.core.Tracer) and state.step == 1:
+        jax.eval_shape(change, carry)  # Names what rules lack at once, as a traced step does.
+    carry = change_if(due, change, carry)
     masks = unpack(carry.masks)
     if recipe.replaces_step:
         moves, after = replace_if(

@@ -1,4 +1,7 @@
-"""Channels are removed from all parameters at once; outputs are those of the masked network."""
+"""Channels are removed from all parameters at once; outputs are those of the masked network.
+
+Covers ``fsjax.sparsity.channels``, ``fsjax.sparsity.program``, ``fsjax.sparsity.shrinking``.
+"""
 
 from __future__ import annotations
 
