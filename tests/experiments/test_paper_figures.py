@@ -10,7 +10,7 @@ import pytest
 from launcher import ROOT
 
 from experiments.artifacts.published import read_table
-from experiments.papers.figures import launch, wast
+from experiments.papers.figures import launch, wast, wast_runs
 from experiments.papers.figures.catalog import FIGURES
 from experiments.papers.figures.entries import ENTRIES, Check, Entry, chosen, read_entries
 from experiments.papers.figures.outcome import comparisons, outcome_of, overall
@@ -156,3 +156,9 @@ def test_a_score_counts_the_best_methods(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(wast, "accuracies", lambda side: table.assign(std=0.0, seeds=3))
     first = {method: draws[0] for _, method, draws in wast.scores("here", "dataset")}
     assert (first["wast"], first["cae"]) == (1.5, 0.5)
+
+
+def test_the_box_of_the_digits_is_in_the_middle() -> None:
+    box = wast_runs.informative("mnist").reshape(28, 28)
+    assert box[4:24, 4:24].all()
+    assert box.sum() == 400
