@@ -63,6 +63,11 @@ WRONG = {
         {"recipe": sparsity.rigl(0.2, every=100), "num_steps": 50},
         "no connection ever changes in 50 steps",
     ),
+    "a fraction of less than a connection": (
+        sparse(sparsity.evolutionary(0.02, every=2, fraction=0.05)),
+        {"recipe": sparsity.evolutionary(0.02, every=2, fraction=0.05), "num_steps": 50},
+        "the fraction of every layer is less than one",
+    ),
     "an unfinished schedule": (
         sparse(sparsity.magnitude(0.2, schedule=sparsity.polynomial(1, 50))),
         {
@@ -152,6 +157,16 @@ def test_parameters_of_another_optimiser_stay() -> None:
     assert int((params["a"] != 0).sum()) <= sparsity.rigl(0.2).counts([(20, 30)])[0]
     forward = sparsity.forward_params(params, state)
     np.testing.assert_array_equal(forward["b"], params["b"])
+
+
+def test_a_pruned_network_that_gets_other_connections_is_named() -> None:
+    pruned, state = trained(sparse(sparsity.magnitude(0.2, schedule=sparsity.one_shot(1))), 2)
+    new = sparse(sparsity.static(0.2)).init(pruned)
+    with pytest.warns(UserWarning, match=r"[ab] is sparse already, .* lost; keep .* with_masks"):
+        sparsity.mask_params(pruned, new)
+    # No warning, which would be an error here: the connections of the pruned network.
+    kept = sparsity.mask_params(pruned, sparsity.with_masks(new, sparsity.masks_of(state)))
+    np.testing.assert_array_equal(kept["a"], pruned["a"])
 
 
 def head_accuracy(masks: Any, params: Any, data: tuple[jax.Array, jax.Array]) -> float:
