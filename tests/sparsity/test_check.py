@@ -218,6 +218,22 @@ def test_snip_keeps_a_head_that_starts_at_zero() -> None:
     assert accuracies[1] > 0.9 and accuracies[0] > accuracies[1] - 0.1
 
 
+@pytest.mark.parametrize("head", [0.0, 1.0])
+def test_the_recipe_of_snip_ranks_a_head_that_starts_at_zero_apart(head: float) -> None:
+    params, gradients = network(), network(1)
+    # Behind a head of zeros the gradients of the first layer are 0 too.
+    params["b"], gradients["a"] = head * params["b"], head * gradients["a"]
+    recipe = sparsity.snip(0.2)
+    tx = sparse(recipe)
+    _, state = jax.jit(tx.update)(gradients, tx.init(params), params)
+    masks, own = sparsity.masks_of(state), recipe.counts([(20, 30), (30, 10)])
+    found = [int(masks[name].sum()) for name in ("a", "b")]
+    assert sum(found) == sum(own) and (found == own) == (head == 0)
+    if head == 0:
+        for name, size in (("a", params["a"]), ("b", gradients["b"])):
+            assert jnp.abs(size)[masks[name]].min() > jnp.abs(size)[~masks[name]].max()
+
+
 def test_brain_surgeon_refuses_what_it_cannot_prune() -> None:
     params, rows = network(), jax.random.normal(jax.random.key(3), (50, 20))
 
