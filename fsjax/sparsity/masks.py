@@ -21,14 +21,7 @@ from jax import Array, export
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.errors import ConfigError
 from fsjax.sparsity.kth import largest, random_subset
-from fsjax.sparsity.trees import (
-    check_distinct,
-    leaves_by_name,
-    outside_modules,
-    path_name,
-    split,
-    with_leaves,
-)
+from fsjax.sparsity.trees import check_distinct, leaves_by_name, path_name, split, with_leaves
 from fsjax.typing import PyTree
 
 #: Which leaves are masked: ``(path, leaf) -> bool`` with a path such as ``("Dense_0", "kernel")``,
@@ -48,9 +41,7 @@ NOT_KERNELS = (
 )  # fmt: skip
 
 #: Modules of Equinox without kernels: all their parameters are called ``weight`` and ``bias``.
-_MODULES_WITHOUT_KERNELS = (
-    "BatchNorm", "Embedding", "GroupNorm", "LayerNorm", "PReLU", "RMSNorm"
-)  # fmt: skip
+_NO_KERNELS = ("BatchNorm", "Embedding", "GroupNorm", "LayerNorm", "PReLU", "RMSNorm")
 
 
 def is_kernel(path: tuple[str, ...], leaf: Array) -> bool:
@@ -321,8 +312,8 @@ def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
     if callable(where):
         chosen = [i for i, (path, leaf) in enumerate(flat) if where(_names(path), leaf)]
         if where is is_kernel:
-            others = outside_modules(params, _MODULES_WITHOUT_KERNELS)
-            chosen = [i for i in chosen if others[i]]
+            others = _without_kernels(params)
+            chosen = [i for i in chosen if not others[i]]
     else:
         names = ["/".join(_names(path)) for path, _ in flat]
         patterns = [where] if isinstance(where, str) else list(where)
@@ -361,6 +352,19 @@ def check_bool(masks: PyTree) -> None:
 def count_active(masks: PyTree) -> list[Array]:
     """Number of true entries of each leaf, int32, in the order of ``jax.tree.leaves``."""
     return [jnp.sum(mask, dtype=jnp.int32) for mask in jax.tree.leaves(unpack(masks))]
+
+
+def _without_kernels(tree: PyTree) -> list[bool]:
+    """For each leaf, whether it is in a module of Equinox without kernels."""
+
+    def is_one(node: object) -> bool:
+        return any(
+            base.__module__.startswith("equinox.nn") and base.__name__ in _NO_KERNELS
+            for base in type(node).__mro__
+        )
+
+    nodes = jax.tree.leaves(tree, is_leaf=is_one)
+    return [is_one(node) for node in nodes for _ in jax.tree.leaves(node)]
 
 
 def sparsity(masks: PyTree, where: Where = is_kernel) -> Array:

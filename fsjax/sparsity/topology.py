@@ -446,9 +446,8 @@ def _pruned_together(
         jnp.concatenate([leaf.reshape(-1) for leaf in leaves.values()])
         for leaves in (competing, scores)
     )
-    number = jnp.sum(active, dtype=jnp.int32) - sum(
-        jnp.where(ranked[name], counts[name], 0) for name in layers
-    )
+    wanted = sum(jnp.where(ranked[name], counts[name], 0) for name in layers)
+    number = jnp.sum(active, dtype=jnp.int32) - wanted
     left = active & ~smallest(together, jnp.maximum(number, 0), active)
     masks = split(left, competing)
     return {
@@ -459,9 +458,7 @@ def _pruned_together(
 
 def _largest_of(layer: Layer, count: Array | int) -> Array:
     """Mask of the largest sums of ``|weight|`` and ``|gradient|``, which differ where one is 0."""
-    size = jnp.abs(layer.weight)
-    if layer.gradient is not None:
-        size += jnp.abs(layer.gradient)
+    size = jnp.abs(layer.weight) + (0 if layer.gradient is None else jnp.abs(layer.gradient))
     surplus = jnp.sum(layer.mask, dtype=jnp.int32) - count
     return layer.mask & ~smallest(size, jnp.maximum(surplus, 0), layer.mask)
 
