@@ -158,6 +158,23 @@ def test_a_density_by_a_function() -> None:
     assert actives(train(recipe, 1)[1])[0].tolist() == [24, 16]
 
 
+def test_global_pruning_by_a_rule_that_divides_by_the_norm_of_the_layer() -> None:
+    keys = jax.random.split(jax.random.key(0), 2)
+    params = {name: jax.random.normal(key, (50, 50)) for name, key in zip("ab", keys, strict=True)}
+    found = []
+    for scale in (1.0, 0.01):
+        recipe = sparsity.global_magnitude(
+            0.2,
+            schedule=sparsity.one_shot(1),
+            drop=lambda layer, fraction, key: abs(layer.weight) / jnp.linalg.norm(layer.weight),
+        )
+        tx = sparsity.sparse(optax.sgd(0.0), recipe, jax.random.key(0))
+        scaled = {**params, "b": scale * params["b"]}
+        _, state = jax.jit(tx.update)(scaled, tx.init(scaled), scaled)
+        found.append([int(mask.sum()) for mask in jax.tree.leaves(sparsity.masks_of(state))])
+    assert found[0] == found[1] and sum(found[0]) == 1000 and min(found[0]) > 450
+
+
 def test_parameters_by_pattern() -> None:
     recipe = sparsity.static(0.25, distribution="uniform")
     masks = train(recipe, 1, where="second/*")[1]
