@@ -21,7 +21,14 @@ from jax import Array, export
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.errors import ConfigError
 from fsjax.sparsity.kth import largest, random_subset
-from fsjax.sparsity.trees import check_distinct, leaves_by_name, path_name, split, with_leaves
+from fsjax.sparsity.trees import (
+    check_distinct,
+    leaves_by_name,
+    outside_modules,
+    path_name,
+    split,
+    with_leaves,
+)
 from fsjax.typing import PyTree
 
 #: Which leaves are masked: ``(path, leaf) -> bool`` with a path such as ``("Dense_0", "kernel")``,
@@ -38,6 +45,11 @@ Scope = Literal["layer", "global"]
 #: Patterns of names of parameters that are not kernels, however many axes they have.
 NOT_KERNELS = (
     "bias*", "scale", "embedding*", "pos", "positions", "pos_emb*", "posemb*", "position*_emb*"
+)  # fmt: skip
+
+#: Modules of Equinox without kernels: all their parameters are called ``weight`` and ``bias``.
+_MODULES_WITHOUT_KERNELS = (
+    "BatchNorm", "Embedding", "GroupNorm", "LayerNorm", "PReLU", "RMSNorm"
 )  # fmt: skip
 
 
@@ -303,11 +315,14 @@ def _of_largest(
 def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
     """Indices in ``jax.tree.leaves`` of the masked leaves; ConfigError if there are none.
 
-    Arrays without entries are never masked.
+    Arrays without entries are never masked, and by default norms and tables of Equinox are not.
     """
     flat = jax.tree_util.tree_flatten_with_path(params)[0]
     if callable(where):
         chosen = [i for i, (path, leaf) in enumerate(flat) if where(_names(path), leaf)]
+        if where is is_kernel:
+            others = outside_modules(params, _MODULES_WITHOUT_KERNELS)
+            chosen = [i for i in chosen if others[i]]
     else:
         names = ["/".join(_names(path)) for path, _ in flat]
         patterns = [where] if isinstance(where, str) else list(where)

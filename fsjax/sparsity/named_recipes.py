@@ -186,7 +186,8 @@ def snip(density: Density | None = None, **options: Any) -> Recipe:
     """SNIP (Lee et al., 2019): removes the smallest ``|weight x gradient|``, at step 1.
 
     The first call of ``update`` prunes according to its gradients and does not train; compute these
-    on a large batch. Arguments as in :class:`Recipe`; another ``schedule`` prunes later.
+    on a large batch. A head that starts at 0, and layers whose gradients are 0 for it, keep their
+    own counts. Arguments as in :class:`Recipe`; another ``schedule`` prunes later.
     """
     rules = {"drop": drop.saliency, "schedule": one_shot(1), "replaces_step": True}
     return Recipe(density=density, **{**_global(options), **rules, **options})

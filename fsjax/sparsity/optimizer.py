@@ -11,6 +11,7 @@ optimiser of Optax. ``examples/sparse_cnn.py`` is a full example.
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -25,6 +26,7 @@ from fsjax.sparsity.kernel_axes import AxesByPath, check_known, kernel_axes, to_
 from fsjax.sparsity.masks import Where, apply_masks, is_kernel, is_packed, pack, unpack
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.schedules import TopologySchedule
+from fsjax.sparsity.topology import number_to_drop
 from fsjax.sparsity.trees import leaves_by_name, path_name
 from fsjax.sparsity.updates import (
     Call,
@@ -188,13 +190,28 @@ def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
     """Parameters that are 0 at inactive connections; needed once, before training.
 
     Parameters that belong to another optimiser of ``optax.multi_transform`` stay as they are.
+    Outside of ``jit``, a warning names kernels that are sparse already, but with other connections,
+    as those of a pruned network without :func:`with_masks`.
     """
-    return jax.tree.map(
+    masks = masks_of(opt_state)
+    masked = jax.tree.map(
         lambda mask, leaf: leaf if _is_other(mask) else jnp.where(mask, leaf, 0),
-        masks_of(opt_state),
+        masks,
         params,
         is_leaf=_is_other,
     )
+    numbers, rest = leaves_by_name(params), leaves_by_name(masked)
+    for path, mask in leaves_by_name(masks).items():
+        if isinstance(rest[path], jax.core.Tracer):
+            continue
+        before, after, active = map(jnp.count_nonzero, (numbers[path], rest[path], mask))
+        if after < before <= active:
+            warnings.warn(
+                f"{path} is sparse already, and {before - after} of its {before} weights that are "
+                "not 0 are lost; keep its connections with with_masks",
+                stacklevel=2,
+            )
+    return masked
 
 
 def forward_params(params: PyTree, opt_state: PyTree) -> PyTree:
@@ -338,6 +355,8 @@ def _problems_of_recipe(
     if recipe.drop is not None and num_steps is not None:
         if not _has_change(times, num_steps):
             yield f"no connection ever changes in {num_steps} steps"
+        elif not recipe.prunes and not _has_rewiring(recipe, layers, num_steps):
+            yield "no connection ever changes: the fraction of every layer is less than one"
         elif recipe.prunes and float(times(num_steps)) < 1:
             share = float(times(num_steps))
             yield f"after {num_steps} steps pruning is only {share:.0%} of its way; end it earlier"
@@ -352,6 +371,16 @@ def _problems_of_recipe(
 def _has_change(times: TopologySchedule, step: int) -> bool:
     """Whether a change has come by a step."""
     return bool(jnp.any(jax.vmap(times.is_due)(jnp.arange(1, step + 1))))
+
+
+def _has_rewiring(recipe: Recipe, layers: Mapping[str, Array], num_steps: int) -> bool:
+    """Whether the recipe's fraction of any layer is a whole connection at any change."""
+    if recipe.structure is not None or recipe.straight_through:
+        return True
+    steps = jnp.arange(1, num_steps + 1)
+    fractions = jax.vmap(lambda step: jnp.float32(recipe.fraction_at(step)))(steps)
+    largest = jnp.max(jnp.where(jax.vmap(recipe.times.is_due)(steps), fractions, 0))
+    return any(bool(number_to_drop(mask, largest)) for mask in layers.values())
 
 
 def _state_of(opt_state: PyTree) -> SparseState:

@@ -411,7 +411,8 @@ def pruned(
       key: PRNG key; each layer folds in its number.
       structure: which connections go together; ``None`` is each by itself.
       scope: ``"layer"``, or ``"global"`` (without a structure), where layers may lose more or
-        fewer than ``counts`` says.
+        fewer than ``counts`` says; but layers whose scores are all 0, which do not rank them, keep
+        their own count, of the largest weights and gradients.
 
     Returns:
       Bool masks by path. Ties go by position, the lowest first.
@@ -435,13 +436,34 @@ def pruned(
 def _pruned_together(
     layers: Mapping[str, Layer], rule: Rule, counts: Mapping[str, Array | int], key: Array
 ) -> dict[str, Array]:
-    scores = [
-        _scores(rule, layer, key, None).astype(jnp.float32).reshape(-1) for layer in layers.values()
-    ]
-    active = jnp.concatenate([layer.mask.reshape(-1) for layer in layers.values()])
-    number = jnp.sum(active, dtype=jnp.int32) - sum(counts[name] for name in layers)
-    left = active & ~smallest(jnp.concatenate(scores), jnp.maximum(number, 0), active)
-    return split(left, {name: layer.mask for name, layer in layers.items()})
+    scores = {
+        name: _scores(rule, layer, key, None).astype(jnp.float32) for name, layer in layers.items()
+    }
+    # A head that starts at 0, and the layers behind it, whose gradients are 0, cannot be ranked.
+    ranked = {name: jnp.any(layer.mask & (scores[name] != 0)) for name, layer in layers.items()}
+    competing = {name: layer.mask & ranked[name] for name, layer in layers.items()}
+    active, together = (
+        jnp.concatenate([leaf.reshape(-1) for leaf in leaves.values()])
+        for leaves in (competing, scores)
+    )
+    number = jnp.sum(active, dtype=jnp.int32) - sum(
+        jnp.where(ranked[name], counts[name], 0) for name in layers
+    )
+    left = active & ~smallest(together, jnp.maximum(number, 0), active)
+    masks = split(left, competing)
+    return {
+        name: jnp.where(ranked[name], masks[name], _largest_of(layer, counts[name]))
+        for name, layer in layers.items()
+    }
+
+
+def _largest_of(layer: Layer, count: Array | int) -> Array:
+    """Mask of the largest sums of ``|weight|`` and ``|gradient|``, which differ where one is 0."""
+    size = jnp.abs(layer.weight)
+    if layer.gradient is not None:
+        size += jnp.abs(layer.gradient)
+    surplus = jnp.sum(layer.mask, dtype=jnp.int32) - count
+    return layer.mask & ~smallest(size, jnp.maximum(surplus, 0), layer.mask)
 
 
 def _scores(rule: Rule, layer: Layer, key: Array, structure: Structure | None) -> Array:

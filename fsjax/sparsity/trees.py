@@ -164,3 +164,16 @@ def is_output_first(tree: PyTree) -> bool:
 
     jax.tree.leaves(tree, is_leaf=note)
     return any(modules)
+
+
+def outside_modules(tree: PyTree, names: Sequence[str]) -> list[bool]:
+    """For each leaf, whether it is in none of these modules of ``equinox.nn``."""
+
+    def is_named(node: object) -> bool:
+        return any(
+            base.__module__.startswith("equinox.nn") and base.__name__ in names
+            for base in type(node).__mro__
+        )
+
+    nodes = jax.tree.leaves(tree, is_leaf=is_named)
+    return [not is_named(node) for node in nodes for _ in jax.tree.leaves(node)]

@@ -63,6 +63,11 @@ WRONG = {
         {"recipe": sparsity.rigl(0.2, every=100), "num_steps": 50},
         "no connection ever changes in 50 steps",
     ),
+    "a fraction of less than a connection": (
+        sparse(sparsity.evolutionary(0.02, every=2, fraction=0.05)),
+        {"recipe": sparsity.evolutionary(0.02, every=2, fraction=0.05), "num_steps": 50},
+        "the fraction of every layer is less than one",
+    ),
     "an unfinished schedule": (
         sparse(sparsity.magnitude(0.2, schedule=sparsity.polynomial(1, 50))),
         {
@@ -154,6 +159,16 @@ def test_parameters_of_another_optimiser_stay() -> None:
     np.testing.assert_array_equal(forward["b"], params["b"])
 
 
+def test_a_pruned_network_that_gets_other_connections_is_named() -> None:
+    pruned, state = trained(sparse(sparsity.magnitude(0.2, schedule=sparsity.one_shot(1))), 2)
+    new = sparse(sparsity.static(0.2)).init(pruned)
+    with pytest.warns(UserWarning, match=r"[ab] is sparse already, .* lost; keep .* with_masks"):
+        sparsity.mask_params(pruned, new)
+    # No warning, which would be an error here: the connections of the pruned network.
+    kept = sparsity.mask_params(pruned, sparsity.with_masks(new, sparsity.masks_of(state)))
+    np.testing.assert_array_equal(kept["a"], pruned["a"])
+
+
 def head_accuracy(masks: Any, params: Any, data: tuple[jax.Array, jax.Array]) -> float:
     """Training accuracy of a network of one hidden layer with fixed masks."""
     x, y = data
@@ -201,6 +216,22 @@ def test_snip_keeps_a_head_that_starts_at_zero() -> None:
         assert min(counts) > 0 and sum(counts) == 819 + 128
         accuracies.append(head_accuracy(masks, params, data))
     assert accuracies[1] > 0.9 and accuracies[0] > accuracies[1] - 0.1
+
+
+@pytest.mark.parametrize("head", [0.0, 1.0])
+def test_the_recipe_of_snip_ranks_a_head_that_starts_at_zero_apart(head: float) -> None:
+    params, gradients = network(), network(1)
+    # Behind a head of zeros the gradients of the first layer are 0 too.
+    params["b"], gradients["a"] = head * params["b"], head * gradients["a"]
+    recipe = sparsity.snip(0.2)
+    tx = sparse(recipe)
+    _, state = jax.jit(tx.update)(gradients, tx.init(params), params)
+    masks, own = sparsity.masks_of(state), recipe.counts([(20, 30), (30, 10)])
+    found = [int(masks[name].sum()) for name in ("a", "b")]
+    assert sum(found) == sum(own) and (found == own) == (head == 0)
+    if head == 0:
+        for name, size in (("a", params["a"]), ("b", gradients["b"])):
+            assert jnp.abs(size)[masks[name]].min() > jnp.abs(size)[~masks[name]].max()
 
 
 def test_brain_surgeon_refuses_what_it_cannot_prune() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import chex
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -293,6 +294,21 @@ def test_names_and_shapes_of_kernels(case: str) -> None:
     name, shape, expected = NAMES[case]
     for path in ((name,), ("Dense_0", name), ("Dense_0", name, "value")):
         assert sparsity.is_kernel(path, jnp.ones(shape)) is expected
+
+
+def test_norms_and_tables_of_equinox_are_no_kernels() -> None:
+    modules = {
+        "norm": eqx.nn.LayerNorm((4, 16)),
+        "table": eqx.nn.Embedding(weight=jnp.ones((50, 16))),
+        "map": eqx.nn.Linear(8, 16, key=jax.random.key(0)),
+    }
+    params = eqx.filter(modules, eqx.is_array)
+    masks = sparsity.masks_of(
+        sparsity.sparse(optax.sgd(0.1), sparsity.static(0.2), jax.random.key(0)).init(params)
+    )
+    assert masks["norm"].weight.all() and masks["table"].weight.all()
+    assert masks["map"].weight.sum() == 26  # a fifth of 128
+    assert sparsity.sparsity(masks) == pytest.approx(1 - 26 / 128)
 
 
 def test_a_loop_that_turns_its_parameter_is_followed_to_the_end() -> None:

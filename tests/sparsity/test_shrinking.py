@@ -449,9 +449,10 @@ def test_channels_that_a_recipe_pruned_are_removed() -> None:
         {"first": 0.5}, schedule=sparsity.one_shot(1), structure=sparsity.channel()
     )
     tx = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0))
-    state = tx.init(params)
+    state = jax.jit(tx.init)(params)
+    update = jax.jit(tx.update)
     for _ in range(2):
-        updates, state = tx.update(jax.tree.map(jnp.zeros_like, params), state, params)
+        updates, state = update(jax.tree.map(jnp.zeros_like, params), state, params)
         params = optax.apply_updates(params, updates)
     x = of(3, 5, 6)
     shrunk = sparsity.shrink(mlp, params, x, masks=sparsity.masks_of(state))
