@@ -332,7 +332,7 @@ class _UseRecorder(LoopReader[_Value]):
         self.give(value, [0], "stack")
         return _mapped(value, lambda view: view[1:])
 
-    def collected(self, value: _Value) -> _Value:
+    def collected(self, value: _Value, passes: int) -> _Value:
         self.used(value, "elementwise")
         return True
 

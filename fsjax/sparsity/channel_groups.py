@@ -131,11 +131,17 @@ def _cells(reader: ChannelReader) -> dict[int, int]:
     numbers = reader.numbers
     while True:
         places: dict[int, set[tuple[int, ...]]] = defaultdict(set)
+        changed, chosen = False, {}
         for grid in reader.grids:
             coordinates = [numbers.roots(labels).tolist() for labels in grid.coordinates]
             for cell, *at in zip(numbers.roots(grid.cells).tolist(), *coordinates, strict=True):
-                places[cell].add(tuple(at))
-        changed, chosen = False, {}
+                if cell not in at:
+                    places[cell].add(tuple(at))
+                    continue
+                # One with a coordinate, as the channels in a group of a norm are.
+                lost = [c for c in at if c != cell and not numbers.reason(c)]
+                numbers.fix(np.array(lost, int), "it is an axis within groups")
+                changed |= bool(lost)
         for cell, several in places.items():
             alive = [[c for c in at if not numbers.reason(c)] for at in several]
             reason = numbers.reason(cell) or ("it is split in two ways" if len(several) > 1 else "")

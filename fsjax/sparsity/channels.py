@@ -43,6 +43,9 @@ _KEEPS_ZERO = frozenset(
     "square sin erf floor ceil round rev stop_gradient real imag conj".split()
 )
 
+_BOTH, _EQUAL = "of two activations", "with equal numbers"
+_INFINITE = "it is divided by, or a power or logarithm of it taken, and would be 0"
+
 
 class Numbers:
     """Numbers of entries, united where operations make them meet (a union-find structure)."""
@@ -146,7 +149,8 @@ class ChannelReader(LoopReader[ChannelValue]):
         if labels is None or other is None:
             return labels if other is None else other
         self.numbers.unite(labels, other)
-        return labels if _removable(labels) else other
+        # The first of two that cannot be removed, for loops to come to an end.
+        return labels if _removable(labels) or not _removable(other) else other
 
     def apply(self, equation: Any, operands: list[ChannelValue]) -> list[ChannelValue]:
         looped = self.loop(equation, operands)
@@ -166,8 +170,7 @@ class ChannelReader(LoopReader[ChannelValue]):
 
     def join(self, value: ChannelValue, other: ChannelValue) -> ChannelValue:
         axes = tuple(map(self.meet, value.axes, other.axes))
-        kinds = {value.kind, other.kind}
-        kind = value.kind if len(kinds) == 1 else "input" if "input" in kinds else "constant"
+        kind = _joined_kind([value, other])
         same = all(a is b for a, b in zip(axes, value.axes, strict=True)) and kind == value.kind
         return value if same else ChannelValue(axes, kind)
 
@@ -175,9 +178,9 @@ class ChannelReader(LoopReader[ChannelValue]):
         self.fix(value, "it counts the passes of a loop", [0])
         return ChannelValue(value.axes[1:], value.kind)
 
-    def collected(self, value: ChannelValue) -> ChannelValue:
-        # The length does not matter: labels of one entry that cannot be removed.
-        return ChannelValue((None, *value.axes), value.kind)
+    def collected(self, value: ChannelValue, passes: int) -> ChannelValue:
+        axis = self.fixed_axis(passes, "it counts the passes of a loop")
+        return ChannelValue((axis, *value.axes), value.kind)
 
     def _unknown(self, equation: Any, operands: Sequence[ChannelValue]) -> list[ChannelValue]:
         reason = f"the operation {equation.primitive.name} needs its length"
@@ -188,11 +191,16 @@ class ChannelReader(LoopReader[ChannelValue]):
     def _unary(self, equation: Any, value: ChannelValue) -> ChannelValue:
         name = equation.primitive.name
         keeps = name in _KEEPS_ZERO or (name == "integer_pow" and equation.params["y"] > 0)
+        if value.kind == "weights" and (name in ("log", "rsqrt", "integer_pow") and not keeps):
+            self.fix(value, _INFINITE)
         kind = "constant" if value.kind == "weights" and not keeps else value.kind
         return ChannelValue(value.axes, kind)
 
     def _elementwise(self, name: str, operands: Sequence[ChannelValue]) -> ChannelValue:
         rank = max(len(operand.axes) for operand in operands)
+        for operand in {"div": operands[1:], "pow": operands[:1]}.get(name, []):
+            if operand.kind == "weights":
+                self.fix(operand, _INFINITE)
         axes: list[Labels] = [None] * rank
         for operand in operands:
             if operand.axes:
@@ -212,7 +220,8 @@ class ChannelReader(LoopReader[ChannelValue]):
         elif name == "select_n":
             kept = all(map(vanishes, operands[1:]))
         else:
-            kept = name in ("add", "add_any", "sub", "max", "min") and all(map(vanishes, operands))
+            keeps = name in ("add", "add_any", "sub", "max", "min", "complex")
+            kept = keeps and all(map(vanishes, operands))
         return ChannelValue(tuple(axes), "weights" if kept else "constant")
 
     def _dot(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
@@ -227,7 +236,7 @@ class ChannelReader(LoopReader[ChannelValue]):
         for side, operand in enumerate(operands):
             gone = {*contracted[side], *batched[side]}
             rest = [labels for axis, labels in enumerate(operand.axes) if axis not in gone]
-            if operand.kind == "weights":
+            if operand.kind != "input":
                 self._note(self.made, rest)
             free += rest
         kinds = {operand.kind for operand in operands}
@@ -236,14 +245,12 @@ class ChannelReader(LoopReader[ChannelValue]):
 
     def _sum_over(self, operands: Sequence[ChannelValue], axes: Sequence[Labels]) -> None:
         """An axis along which weights are multiplied with what they are applied to."""
-        weights = [labels for o, labels in zip(operands, axes, strict=True) if o.kind == "weights"]
-        if not weights:
+        pairs = list(zip(operands, axes, strict=True))
+        weights = [labels for o, labels in pairs if o.kind == "weights" and labels is not None]
+        if not weights or any(o.kind != "weights" and labels is None for o, labels in pairs):
+            equal = any(labels is None for labels in axes)
             for labels in axes:
-                self.numbers.fix(labels, "a product of two activations sums over it")
-            return
-        if any(o.kind != "weights" and a is None for o, a in zip(operands, axes, strict=True)):
-            for labels in axes:
-                self.numbers.fix(labels, "a product sums over it with equal numbers")
+                self.numbers.fix(labels, f"a product {_EQUAL if equal else _BOTH} sums over it")
             return
         self.meet(axes[0], axes[1])
         # Of a product of two weights, as in layers of low rank, the second reads the first.
@@ -259,7 +266,7 @@ class ChannelReader(LoopReader[ChannelValue]):
     ) -> ChannelValue | list[ChannelValue]:
         options, (image, kernel) = equation.params, operands
         numbers, groups = options["dimension_numbers"], options["feature_group_count"]
-        if kernel.kind != "weights" or options["batch_group_count"] != 1:
+        if kernel.kind == "input" or options["batch_group_count"] != 1:
             return self._unknown(equation, operands)
         channels, (output, inputs, *spatial) = numbers.lhs_spec[1], numbers.rhs_spec
         for value, window in ((image, numbers.lhs_spec[2:]), (kernel, spatial)):
@@ -427,9 +434,7 @@ class ChannelReader(LoopReader[ChannelValue]):
                 labels = self.numbers.fixed(size, reason)
             parts.append(labels)
         axes[axis] = np.concatenate(parts)
-        kinds = {operand.kind for operand in operands}
-        kind = "input" if "input" in kinds else kinds.pop() if len(kinds) == 1 else "constant"
-        return ChannelValue(tuple(axes), kind)
+        return ChannelValue(tuple(axes), _joined_kind(operands, axis))
 
     def _pad(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
         value, reason = operands[0], "it is padded"
@@ -505,6 +510,14 @@ class ChannelReader(LoopReader[ChannelValue]):
             axes[place] = labels
         return ChannelValue(tuple(axes), operands[0].kind)
 
+    def _tile(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
+        repeats = equation.params["reps"]
+        axes = tuple(
+            None if labels is None else np.tile(labels, count)
+            for labels, count in zip(operands[0].axes, repeats, strict=True)
+        )
+        return ChannelValue(axes, operands[0].kind)
+
     def _squeeze(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
         value = operands[0]
         gone = {axis % len(value.axes) for axis in equation.params["dimensions"]}
@@ -524,6 +537,21 @@ class ChannelReader(LoopReader[ChannelValue]):
         axes: list[Labels] = [None] * len(shape)
         axes[axis] = self.fixed_axis(shape[axis], "it meets an array of a given length")
         return ChannelValue(tuple(axes), "constant")
+
+
+def _joined_kind(values: Sequence[ChannelValue], axis: int | None = None) -> str:
+    """The kind of an array that consists of several, next to one another along an axis.
+
+    Of weights it is 0 where an entry is removed only if all have their own numbers for it.
+    """
+    kinds = {value.kind for value in values}
+    if "input" in kinds:
+        return "input"
+    spread = {
+        tuple(labels is None for k, labels in enumerate(value.axes) if k != axis)
+        for value in values
+    }
+    return "weights" if kinds == {"weights"} and len(spread) == 1 else "constant"
 
 
 def _removable(labels: Labels) -> bool:
@@ -562,6 +590,7 @@ _RULES: dict[
     "pad": ChannelReader._pad,
     "transpose": ChannelReader._transpose,
     "broadcast_in_dim": ChannelReader._broadcast,
+    "tile": ChannelReader._tile,
     "squeeze": ChannelReader._squeeze,
     "rev": ChannelReader._reverse,
     "iota": ChannelReader._iota,

@@ -34,7 +34,8 @@ _CALLS = {
 
 #: Operations entry by entry that involve several arrays.
 ELEMENTWISE = frozenset(
-    "add add_any sub mul div rem max min pow atan2 select_n and or xor nextafter clamp".split()
+    "add add_any sub mul div rem max min pow atan2 select_n and or xor nextafter clamp "
+    "complex".split()
 )
 
 #: Comparisons.
@@ -43,7 +44,8 @@ COMPARISONS = frozenset("eq ne lt le gt ge is_finite".split())
 #: Operations that keep the axes of a single array.
 UNARY = frozenset(
     "convert_element_type copy copy_p reduce_precision neg sign abs exp exp2 log log1p expm1 tanh "
-    "logistic sqrt rsqrt cbrt square integer_pow sin cos erf floor ceil round not rev "
+    "logistic sqrt rsqrt cbrt square integer_pow sin cos tan asin acos atan sinh cosh asinh acosh "
+    "atanh erf erfc erf_inv lgamma digamma floor ceil round not rev "
     "stop_gradient optimization_barrier real imag conj cumsum".split()
 )
 
@@ -118,7 +120,7 @@ class LoopReader(ProgramReader[Value]):
         """One entry of an array that a scan takes apart along its first axis."""
 
     @abc.abstractmethod
-    def collected(self, value: Value) -> Value:
+    def collected(self, value: Value, passes: int) -> Value:
         """The array that a scan makes of its passes."""
 
     def loop(self, equation: Any, operands: list[Value]) -> list[Value] | None:
@@ -131,7 +133,8 @@ class LoopReader(ProgramReader[Value]):
             carry, outputs = self._carried(
                 options["jaxpr"], operands[:held], operands[held:carried], entries
             )
-            return [*carry, *map(self.collected, outputs[len(carry) :])]
+            stacked = [self.collected(value, options["length"]) for value in outputs[len(carry) :]]
+            return [*carry, *stacked]
         if name == "while":
             first, held = options["cond_nconsts"], options["body_nconsts"]
             constants, carry = operands[first : first + held], operands[first + held :]

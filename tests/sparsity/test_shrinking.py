@@ -190,6 +190,12 @@ def recurrent(params: PyTree, x: Array) -> Array:
     return jax.lax.scan(step, start, x.swapaxes(0, 1))[0] @ params["out"]
 
 
+def standardized(params: PyTree, x: Array) -> Array:
+    centred = params["first"] - params["first"].mean(0)
+    weights = centred / jnp.sqrt(jnp.square(centred).mean(0) + 1e-3)
+    return jax.nn.relu(x @ weights) @ params["second"]
+
+
 def experts(params: PyTree, x: Array) -> Array:
     hidden = jax.nn.gelu(jnp.einsum("bi,eih->beh", x, params["up"]))
     return jnp.einsum("beh,eho->bo", hidden, params["down"])
@@ -223,6 +229,7 @@ SHAPED: dict[str, tuple[Callable, dict[str, tuple[int, ...]], tuple[int, ...], d
         (4, 7, 3),
         {"in": 3, "state": 3},
     ),
+    "standardized": (standardized, {"first": (4, 6), "second": (6, 2)}, (3, 4), {"first": 3}),
     "experts": (experts, {"up": (2, 5, 6), "down": (2, 6, 3)}, (4, 5), {"up": 1}),
 }
 
@@ -333,9 +340,40 @@ def neighbours(params: PyTree, x: Array) -> Array:
     return jnp.diff(jnp.tanh(x @ params["first"])) @ params["second"][1:]
 
 
+def equal_readers(params: PyTree, x: Array) -> Array:
+    hidden = jax.nn.sigmoid(x @ params["first"])
+    return hidden @ params["second"] + hidden @ jnp.broadcast_to(params["equal"], (6, 2))
+
+
+def readers_side_by_side(params: PyTree, x: Array) -> Array:
+    equal = jnp.broadcast_to(params["equal"], (6, 2))
+    weights = jnp.concatenate([params["second"], equal], axis=1)
+    return jax.nn.sigmoid(x @ params["first"]) @ weights
+
+
+def readers_in_turn(params: PyTree, x: Array) -> Array:
+    equal = jnp.broadcast_to(params["equal"], (6, 2))
+    weights = jax.lax.cond(x.sum() > 0, lambda: params["second"], lambda: equal)
+    return jax.nn.sigmoid(x @ params["first"]) @ weights
+
+
+def normalized_weights(params: PyTree, x: Array) -> Array:
+    squares = jnp.square(params["first"]).sum(0)
+    return jax.nn.relu(x @ (params["first"] * jax.lax.rsqrt(squares))) @ params["second"]
+
+
+def divided_by_weights(params: PyTree, x: Array) -> Array:
+    return x @ params["first"] / params["second"][:, 0] @ params["second"]
+
+
 @pytest.mark.parametrize(
     ("network", "reason"),
     [
+        (equal_readers, "a product with equal numbers"),
+        (readers_side_by_side, "a product of two activations"),
+        (readers_in_turn, "a product of two activations"),
+        (normalized_weights, "it is divided by"),
+        (divided_by_weights, "it is divided by"),
         (mean_norm, "mean goes over it"),
         (scaled_by_constants, "an array of a given length"),
         (exponential_weights, "a product of two activations"),
@@ -347,7 +385,7 @@ def neighbours(params: PyTree, x: Array) -> Array:
     ],
 )
 def test_what_cannot_be_removed_is_refused_by_name(network: Callable, reason: str) -> None:
-    params = {"first": of(1, 4, 6), "second": of(2, 6, 2)}
+    params = {"equal": of(0, 2), "first": of(1, 4, 6), "second": of(2, 6, 2)}
     with pytest.raises(ConfigError, match=f"first: .*{reason}"):
         sparsity.shrink(network, params, of(3, 5, 4), ratio=0.5)
 
@@ -487,3 +525,67 @@ def test_heads_that_are_shared_or_merged_stay_whole() -> None:
     shrunk = assert_exact(multi_query, params, of(5, 2, 5, 6), same(multi_query), ratio=0.5)
     assert shrunk.widths == {"query": 2}
     assert len(channel_groups(multi_query, params, of(5, 2, 5, 6)).groups) == 1
+
+
+class Tokens(nn.Module):
+    """A class token, exact GELU and a norm over groups of channels, as modules of Flax."""
+
+    width: int = 8
+    groups: int = 4
+    hidden: int = 6
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        x = nn.silu(nn.GroupNorm(self.groups)(nn.Dense(self.width)(x)))
+        token = self.param("token", nn.initializers.ones, (1, 1, self.width))
+        x = jnp.concatenate([jnp.tile(token, (x.shape[0], 1, 1)), x], axis=1)
+        hidden = nn.Dense(self.hidden)(x)
+        x = x + nn.Dense(self.width)(nn.gelu(hidden, approximate=False))
+        return nn.Dense(2)(x[:, 0])
+
+
+def test_tokens_and_groups_of_norms() -> None:
+    x = of(1, 3, 5, 4)
+    params = random_like(jax.eval_shape(Tokens().init, jax.random.key(0), x))
+
+    def smaller(shrunk: Any) -> Callable:
+        widths = [shrunk.widths[f"params/Dense_{i}/kernel"] for i in range(2)]
+        assert widths == [4, 3]
+        return Tokens(widths[0], shrunk.left["params/Dense_0/kernel"], widths[1]).apply
+
+    assert_exact(Tokens().apply, params, x, smaller, ratio=0.5)
+
+
+def test_steps_of_a_loop_stay_also_where_weights_meet_them() -> None:
+    def network(params: PyTree, x: Array) -> Array:
+        def step(state: Array, row: Array) -> tuple[Array, Array]:
+            return jnp.cumsum(state + row, axis=-1), state
+
+        steps = jax.lax.scan(step, x[:, 0], x.swapaxes(0, 1))[1] + params["position"]
+        hidden = jax.nn.relu(steps @ params["up"]) @ params["down"]
+        return hidden.swapaxes(0, 1).reshape(len(x), -1) @ params["out"]
+
+    params = {
+        "position": of(1, 5, 1, 4),
+        "up": of(2, 4, 6),
+        "down": of(3, 6, 3),
+        "out": of(4, 15, 2),
+    }
+    shrunk = assert_exact(network, params, of(5, 2, 5, 4), same(network), ratio=0.5)
+    assert shrunk.widths == {"up": 3, "down": 1}
+
+
+def test_complex_weights_and_outputs_that_are_no_numbers() -> None:
+    def network(params: PyTree, x: Array) -> tuple[Array, Array, Array]:
+        outputs = (jax.lax.complex(x, x) @ params["first"]).real @ params["second"]
+        return outputs, outputs.argmax(-1), jax.random.key(0)
+
+    x = of(1, 3, 4)
+    params = {"first": jax.lax.complex(of(2, 4, 6), of(3, 4, 6)), "second": of(4, 6, 2)}
+    # The imaginary part counts as the real one does.
+    params["first"] = params["first"].at[:, 2].set(9j)
+    shrunk = sparsity.shrink(network, params, x, ratio=0.5)
+    assert not shrunk.removed["first"][2]
+    chex.assert_trees_all_close(
+        network(shrunk.params, x)[0], network(shrunk.masked, x)[0], rtol=1e-5
+    )
