@@ -13,7 +13,7 @@ from tools.architecture import ROOT
 #: Lines of ``.py`` files, docstrings and blank lines included, that each wing may have.
 BUDGETS = {
     "fsjax/auto": 13_000,
-    "fsjax/sparsity": 8_900,
+    "fsjax/sparsity": 9_000,
     "the core": 29_000,
     "experiments": 15_900,
     "tools": 2_000,
