@@ -132,6 +132,8 @@ LONG = (
     "studies/sparsity/accuracy",
     "studies/sparsity/one_shot",
     "studies/sparsity/shrinking",
+    "studies/sparsity/tickets",
+    "studies/sparsity/transfer",
     "sweep",
 )
 
