@@ -98,19 +98,19 @@ def anchor(entry: Entry) -> str:
 
 
 def section(entry: Entry, outcome: Outcome) -> str:
-    """The section of a figure: picture beside message and outcome, and how it was made."""
+    """The section of a figure: picture beside message and outcome, and what it costs."""
     picture = picture_of(entry).relative_to(PAGE.parent)
     seconds, seeds = cost_of(table_of(entry))
     cell = [entry.message, f"**Holds here: {outcome.holds}.**", *outcome.sentences]
     cell += [entry.scope] if entry.scope else []
-    made = f"`{entry.how}`: {seconds:.0f} CPU seconds; seeds: {seeds}."
+    cost = f"`{entry.how}`: {seconds:.0f} CPU seconds; seeds: {seeds}."
     return "\n".join(
         [
             f"\n({anchor(entry)})=\n### {entry.title}\n",
             "| picture | what the paper says, and whether it holds here |\n|---|---|",
             f"| ![{entry.title} of {NAMES[entry.paper]}]({picture}) | {'<br>'.join(cell)} |\n",
             *([entry.picture.note] if entry.picture.note else []),
-            made,
+            cost,
         ]
     )
 

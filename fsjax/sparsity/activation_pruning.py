@@ -122,8 +122,8 @@ def _prune(
     """Keeps the highest scores of each group of a structure; a ``PruneMatrix`` otherwise."""
     layout, shape = structure.layout(matrix.shape), matrix.shape
     values = layout.scores(scores(jnp.abs(matrix), jnp.linalg.norm(rows, axis=0)))
-    kept = highest(values, structure.count(shape, density), jnp.ones(values.shape, bool))
-    mask = layout.mask(kept, shape)
+    chosen = highest(values, structure.count(shape, density), jnp.ones(values.shape, bool))
+    mask = layout.mask(chosen, shape)
     return jnp.where(mask, matrix, 0.0), mask
 
 

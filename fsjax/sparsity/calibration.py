@@ -132,9 +132,9 @@ def _inputs_of(function: Callable, linear: LinearMap, params: PyTree, *inputs: P
     def compute(params: PyTree, inputs: PyTree) -> Array:
         vectors = []
 
-        def note(used: LinearMap, rows: Array, weight: Array | None) -> None:
-            if used.path == linear.path:
-                vectors.append(used.patches(rows).astype(jnp.float32))
+        def note(current: LinearMap, rows: Array, weight: Array | None) -> None:
+            if current.path == linear.path:
+                vectors.append(current.patches(rows).astype(jnp.float32))
 
         evaluate_maps(function, note, params, *inputs)
         return vectors[0]

@@ -1,20 +1,27 @@
-"""Groups of channels that can be removed from a network, one channel at a time."""
+"""Numbers of the entries of axes, and the groups of channels that they make up.
+
+Entries that operations unite can only be removed together (a union-find structure). An axis that is
+merged of several, or split to several, is a grid: its cells go with their coordinates.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from fsjax.sparsity.channels import ChannelReader, ChannelValue
-from fsjax.sparsity.program import Traced, trace
-from fsjax.typing import PyTree
+#: For an axis of a value, the number of each entry, negative for one that cannot be removed; or
+#: ``None`` if all its entries are equal, as after broadcasting.
+Labels = np.ndarray | None
 
 #: The path of a parameter, and the number of one of its axes.
 Axis = tuple[str, int]
+
+_WHOLE_ENTRIES = "whole entries of an earlier axis of outputs are removed"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,15 +33,15 @@ class ChannelGroup:
         outputs are of several groups.
       size: number of channels.
       entries: for each axis, the entries ``(size, ...)`` that go with each channel.
-      made: axes of the weights whose outputs the channels are.
-      used: axes of the weights whose inputs the channels are.
+      output_axes: axes of the weights whose outputs the channels are.
+      input_axes: axes of the weights whose inputs the channels are.
     """
 
     name: str
     size: int
     entries: Mapping[Axis, np.ndarray]
-    made: tuple[Axis, ...]
-    used: tuple[Axis, ...]
+    output_axes: tuple[Axis, ...]
+    input_axes: tuple[Axis, ...]
 
 
 class Channels(NamedTuple):
@@ -42,170 +49,313 @@ class Channels(NamedTuple):
 
     Attributes:
       groups: of channels, in the order of the parameters.
-      kept: by path, why no output of these weights can be removed.
+      reasons: by path, why no output of these weights can be removed.
     """
 
     groups: tuple[ChannelGroup, ...]
-    kept: dict[str, str]
+    reasons: dict[str, str]
 
 
-def channel_groups(function: Callable, params: PyTree, *inputs: PyTree) -> Channels:
-    """Reads from the program of a network which channels can be removed from it.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Grid:
+    """An axis that is a grid of several, as ``(heads, head_dim)`` is.
 
-    Args:
-      function, params, *inputs: as for :func:`fsjax.sparsity.axes`.
+    Attributes:
+      cells: labels of the entries of the one axis.
+      coordinates: for each of the several axes, the label of each cell's coordinate. A cell goes
+        if one of its coordinates does.
     """
-    traced = trace(function, params, *inputs)
-    reader = ChannelReader()
-    axes = _numbered(reader, traced)
-    outputs = reader.run(
-        traced.program,
-        [
-            *_parameters(traced, axes),
-            *(
-                reader.fixed_value(leaf.shape, "it is an axis of the inputs")
-                for leaf in traced.inputs
-            ),
-        ],
-    )
-    for output in outputs:
-        reader.fix(output, "it is an axis of the outputs")
-    made, used = (_spread(reader, notes) for notes in (reader.made, reader.used))
-    units = _units(reader, axes)
-    second = list(_second_outputs(axes, units, made))
-    for labels in second:
-        reader.numbers.fix(labels, "whole entries of an earlier axis of outputs are removed")
-    if second:
-        units = _units(reader, axes)
-    return _grouped(reader, axes, units, made, used)
+
+    cells: np.ndarray
+    coordinates: list[np.ndarray]
 
 
-def _numbered(reader: ChannelReader, traced: Traced) -> dict[Axis, np.ndarray]:
-    return {
-        (path, axis): reader.numbers.new(size)
-        for path, leaf in traced.params.items()
-        for axis, size in enumerate(leaf.shape)
-        if size > 1
-    }
+class EntryNumbers:
+    """Numbers of entries, and what a program says of them.
 
-
-def _parameters(traced: Traced, axes: Mapping[Axis, np.ndarray]) -> list[ChannelValue]:
-    return [
-        ChannelValue(tuple(axes.get((path, axis)) for axis in range(len(leaf.shape))), "weights")
-        for path, leaf in traced.params.items()
-    ]
-
-
-def _spread(reader: ChannelReader, notes: set[int]) -> set[int]:
-    """What was noted of cells of a grid holds for their coordinates, and the other way round."""
-    spread = set(notes)
-    for grid in (*reader.grids, *reversed(reader.grids)):
-        for coordinates in grid.coordinates:
-            for cell, coordinate in zip(grid.cells.tolist(), coordinates.tolist(), strict=True):
-                if cell in spread or coordinate in spread:
-                    spread |= {cell, coordinate}
-    return spread
-
-
-def _units(reader: ChannelReader, axes: Mapping[Axis, np.ndarray]) -> dict[Axis, np.ndarray]:
-    """For each entry of an axis, the number of the channel that it goes with, or -1."""
-    cells = _cells(reader)
-
-    def unit(label: int) -> int:
-        while label >= 0 and label in cells:
-            label = cells[label]
-        return -1 if label < 0 or reader.numbers.reason(label) else label
-
-    return {
-        axis: np.array([unit(root) for root in reader.numbers.roots(labels)])
-        for axis, labels in axes.items()
-    }
-
-
-def _cells(reader: ChannelReader) -> dict[int, int]:
-    """For each cell of a grid, the coordinate with which it is removed, or -1.
-
-    Fixes coordinates until all agree: those of a cell that cannot be removed or that lies in two
-    different grids, and all but the first of a cell's that are left.
+    Attributes:
+      outputs: numbers of entries that are outputs of weights.
+      inputs: numbers of entries that are inputs of weights.
     """
-    numbers = reader.numbers
-    while True:
-        places: dict[int, set[tuple[int, ...]]] = defaultdict(set)
-        changed, chosen = False, {}
-        for grid in reader.grids:
-            coordinates = [numbers.roots(labels).tolist() for labels in grid.coordinates]
-            for cell, *at in zip(numbers.roots(grid.cells).tolist(), *coordinates, strict=True):
-                if cell not in at:
-                    places[cell].add(tuple(at))
-                    continue
-                # One with a coordinate, as the channels in a group of a norm are.
-                lost = [c for c in at if c != cell and not numbers.reason(c)]
-                numbers.fix(np.array(lost, int), "it is an axis within groups")
-                changed |= bool(lost)
-        for cell, several in places.items():
-            alive = [[c for c in at if not numbers.reason(c)] for at in several]
-            reason = numbers.reason(cell) or ("it is split in two ways" if len(several) > 1 else "")
-            lost = [c for at in alive for c in (at if reason else at[1:])]
-            reason = reason or "whole entries of an earlier axis of outputs are removed"
-            numbers.fix(np.array(lost, int), reason)
-            changed |= bool(lost)
-            chosen[cell] = alive[0][0] if alive[0] else -1
-        if not changed:
-            return chosen
+
+    def __init__(self) -> None:
+        self.outputs: set[int] = set()
+        self.inputs: set[int] = set()
+        self._grids: list[Grid] = []
+        self._parents: list[int] = []
+        self._reason_of_root: dict[int, str] = {}
+        self._reasons: list[str] = []
+
+    def new(self, count: int) -> np.ndarray:
+        """Numbers of entries that nothing was said of yet."""
+        start = len(self._parents)
+        self._parents.extend(range(start, start + count))
+        return np.arange(start, start + count)
+
+    def fixed(self, count: int, reason: str) -> np.ndarray:
+        """Labels of entries that cannot be removed."""
+        if reason not in self._reasons:
+            self._reasons.append(reason)
+        return np.full(count, -1 - self._reasons.index(reason))
+
+    def fixed_axis(self, size: int, reason: str) -> Labels:
+        """Labels of an axis that cannot shrink."""
+        return None if size == 1 else self.fixed(size, reason)
+
+    def roots(self, labels: np.ndarray) -> np.ndarray:
+        """The same number for united entries; negative labels stay."""
+        return np.array([label if label < 0 else self._root(int(label)) for label in labels], int)
+
+    def reason(self, label: int) -> str:
+        """Why an entry cannot be removed; empty if it can."""
+        if label < 0:
+            return self._reasons[-1 - label]
+        return self._reason_of_root.get(self._root(label), "")
+
+    def fix(self, labels: Labels, reason: str) -> None:
+        """Notes that entries cannot be removed."""
+        for label in [] if labels is None else np.unique(labels):
+            if label >= 0:
+                self._reason_of_root.setdefault(self._root(int(label)), reason)
+
+    def unite(self, labels: np.ndarray, partners: np.ndarray) -> None:
+        """Notes that entries can only be removed together, one by one."""
+        if labels is partners:
+            return
+        for label, partner in zip(labels.tolist(), partners.tolist(), strict=True):
+            low, high = sorted((label, partner))
+            if high < 0:
+                continue
+            if low < 0:
+                self._reason_of_root.setdefault(self._root(high), self.reason(low))
+                continue
+            root, merged = sorted((self._root(low), self._root(high)))
+            if root != merged:
+                self._parents[merged] = root
+                if merged in self._reason_of_root:
+                    self._reason_of_root.setdefault(root, self._reason_of_root.pop(merged))
+
+    def reshaped(
+        self, axes: Sequence[Labels], old: Sequence[int], new: Sequence[int]
+    ) -> list[Labels]:
+        """Labels of the axes of lengths ``new`` to which those of lengths ``old`` are reshaped."""
+        longer = [(labels, size) for labels, size in zip(axes, old, strict=True) if size > 1]
+        cells = self._merged([labels for labels, _ in longer], [size for _, size in longer])
+        sizes = [size for size in new if size > 1]
+        if cells is None:
+            return [None] * len(new)
+        parts = iter([cells] if len(sizes) == 1 else self._split(cells, sizes))
+        return [next(parts) if size > 1 else None for size in new]
+
+    def _merged(self, axes: Sequence[Labels], sizes: Sequence[int]) -> Labels:
+        """Labels of the axis that several axes are merged to."""
+        if len(axes) < 2:
+            return axes[0] if axes else None
+        places = np.indices(sizes).reshape(len(sizes), -1)
+        by_axis = {k: labels[places[k]] for k, labels in enumerate(axes) if labels is not None}
+        removable = [k for k in by_axis if is_removable(axes[k])]
+        if len(removable) > 1:
+            cells = self.new(math.prod(sizes))
+            self._grids.append(Grid(cells, [by_axis[k] for k in removable]))
+            return cells
+        chosen = removable or list(by_axis)
+        return by_axis[chosen[0]] if chosen else None
+
+    def _split(self, cells: np.ndarray, sizes: Sequence[int]) -> list[Labels]:
+        """Labels of the axes that one axis is split to: those of an earlier grid, or new ones."""
+        candidates, roots = [[cells]], self.roots(cells)
+        for grid in self._grids:
+            if np.array_equal(self.roots(grid.cells), roots):
+                candidates.insert(0, grid.coordinates)
+        for coordinates in candidates:
+            axes = [self._constant_along(coordinates, sizes, k) for k in range(len(sizes))]
+            if any(labels is not None for labels in axes):
+                return [
+                    self.fixed_axis(size, "it is split into parts") if labels is None else labels
+                    for labels, size in zip(axes, sizes, strict=True)
+                ]
+        new = [self.new(size) for size in sizes]
+        places = np.indices(sizes).reshape(len(sizes), -1)
+        grid = Grid(cells, [labels[place] for labels, place in zip(new, places, strict=True)])
+        is_fixed = cells < 0
+        if is_fixed.any():
+            for labels in grid.coordinates:
+                self.fix(labels[is_fixed], self.reason(int(cells[is_fixed][0])))
+        self._grids.append(grid)
+        return list(new)
+
+    def _constant_along(
+        self, candidates: Sequence[np.ndarray], sizes: Sequence[int], axis: int
+    ) -> Labels:
+        """Of labels of cells, those that only change along one axis of the grid."""
+        for labels in candidates:
+            roots = np.moveaxis(self.roots(labels).reshape(sizes), axis, 0)
+            roots = roots.reshape(sizes[axis], -1)
+            if (roots == roots[:, :1]).all() and (roots < 0).all() | (len(np.unique(roots)) > 1):
+                cells = np.moveaxis(labels.reshape(sizes), axis, 0)
+                return cells.reshape(sizes[axis], -1)[:, 0]
+        return None
+
+    def _root(self, label: int) -> int:
+        parents = self._parents
+        while parents[label] != label:
+            parents[label] = parents[parents[label]]
+            label = parents[label]
+        return label
+
+    def groups(self, axes: Mapping[Axis, np.ndarray]) -> Channels:
+        """The channels of parameters, when all of a program has been followed.
+
+        Args:
+          axes: the labels of each axis of each parameter.
+        """
+        outputs, inputs = (self._with_grids(notes) for notes in (self.outputs, self.inputs))
+        channels = self._channels(axes)
+        later = list(_later_outputs(axes, channels, outputs))
+        for labels in later:
+            self.fix(labels, _WHOLE_ENTRIES)
+        if later:
+            channels = self._channels(axes)
+        groups = _grouped(axes, channels, outputs, inputs)
+        shrinking = {path for group in groups for path, _ in group.output_axes}
+        reasons = {
+            path: self._reason_of_axis(labels)
+            for (path, _), labels in axes.items()
+            if path not in shrinking and outputs.intersection(labels.tolist())
+        }
+        return Channels(groups, reasons)
+
+    def _with_grids(self, notes: set[int]) -> set[int]:
+        """What was noted of cells holds for their coordinates, and the other way round."""
+        notes = set(notes)
+        for grid in (*self._grids, *reversed(self._grids)):
+            for coordinates in grid.coordinates:
+                for cell, coordinate in zip(grid.cells.tolist(), coordinates.tolist(), strict=True):
+                    if cell in notes or coordinate in notes:
+                        notes |= {cell, coordinate}
+        return notes
+
+    def _channels(self, axes: Mapping[Axis, np.ndarray]) -> dict[Axis, np.ndarray]:
+        """For each entry of an axis, the number of the channel that it goes with, or -1."""
+        coordinate_of = self._coordinate_of_cells()
+
+        def channel(label: int) -> int:
+            passed = set()
+            while label in coordinate_of and label not in passed:
+                passed.add(label)
+                label = coordinate_of[label]
+            return -1 if label < 0 or label in passed or self.reason(label) else label
+
+        return {
+            axis: np.array([channel(root) for root in self.roots(labels).tolist()])
+            for axis, labels in axes.items()
+        }
+
+    def _coordinate_of_cells(self) -> dict[int, int]:
+        """For each cell of a grid, the coordinate with which it is removed, or -1.
+
+        Fixes coordinates until all agree: those of a cell that cannot be removed or that lies in
+        two different grids, and all but the first of a cell's that can be.
+        """
+        chosen: dict[int, int] = {}
+        num_conflicts = 1
+        while num_conflicts:
+            places: dict[int, set[tuple[int, ...]]] = defaultdict(set)
+            num_conflicts = 0
+            for grid in self._grids:
+                coordinates = [self.roots(labels).tolist() for labels in grid.coordinates]
+                for cell, *place in zip(self.roots(grid.cells).tolist(), *coordinates, strict=True):
+                    if cell not in place:
+                        places[cell].add(tuple(place))
+                        continue
+                    # One with a coordinate, as the channels in a group of a norm are.
+                    conflicts = [label for label in self._removable(place) if label != cell]
+                    self.fix(np.array(conflicts, int), "it is an axis within groups")
+                    num_conflicts += len(conflicts)
+            # One cell after the other: what is fixed for one leaves fewer choices to the next.
+            for cell, several in places.items():
+                removable = [self._removable(place) for place in several]
+                reason = self.reason(cell) or "it is split in two ways" * (len(several) > 1)
+                conflicts = [
+                    label for place in removable for label in (place if reason else place[1:])
+                ]
+                self.fix(np.array(conflicts, int), reason or _WHOLE_ENTRIES)
+                num_conflicts += len(conflicts)
+                chosen[cell] = removable[0][0] if removable[0] else -1
+        return chosen
+
+    def _removable(self, labels: Iterable[int]) -> list[int]:
+        return [label for label in labels if not self.reason(label)]
+
+    def _reason_of_axis(self, labels: np.ndarray) -> str:
+        """Why an axis cannot shrink, from its entries or from the axes that it is split to."""
+        related = [labels]
+        for grid in self._grids:
+            if np.isin(self.roots(grid.cells), self.roots(labels)).any():
+                related += grid.coordinates
+        reasons = (self.reason(label) for part in related for label in part.tolist())
+        default = "its outputs can only go all at once, or nothing reads them"
+        return next(filter(None, reasons), default)
 
 
-def _second_outputs(
-    axes: Mapping[Axis, np.ndarray], units: Mapping[Axis, np.ndarray], made: set[int]
+def is_removable(labels: Labels) -> bool:
+    """Whether entries of an axis may be removed, as far as its labels tell."""
+    return labels is not None and bool((labels >= 0).any())
+
+
+def _later_outputs(
+    axes: Mapping[Axis, np.ndarray], channels: Mapping[Axis, np.ndarray], outputs: set[int]
 ) -> Iterator[np.ndarray]:
     """Later axes of outputs of a parameter: heads are removed, not positions in all heads."""
     first: dict[str, int] = {}
     for (path, axis), labels in axes.items():
-        if (units[path, axis] >= 0).any() and made.intersection(labels.tolist()):
+        if (channels[path, axis] >= 0).any() and outputs.intersection(labels.tolist()):
             if first.setdefault(path, axis) != axis:
                 yield labels
 
 
 def _grouped(
-    reader: ChannelReader,
     axes: Mapping[Axis, np.ndarray],
-    units: Mapping[Axis, np.ndarray],
-    made: set[int],
-    used: set[int],
-) -> Channels:
-    entries: dict[int, dict[Axis, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for axis, of_axis in units.items():
-        for entry, unit in enumerate(of_axis.tolist()):
-            if unit >= 0:
-                entries[unit][axis].append(entry)
-    groups: dict[tuple, list[int]] = defaultdict(list)
-    for unit, by_axis in entries.items():
-        roles = [
-            any(notes.intersection(axes[axis][at].tolist()) for axis, at in by_axis.items())
-            for notes in (made, used)
-        ]
-        if all(roles):
-            groups[tuple((axis, len(at)) for axis, at in by_axis.items())].append(unit)
-    found = []
-    for key, members in groups.items():
-        if len(members) < 2:
+    channels: Mapping[Axis, np.ndarray],
+    outputs: set[int],
+    inputs: set[int],
+) -> tuple[ChannelGroup, ...]:
+    """Groups of channels that weights make and read, and that the same axes hold."""
+    places: dict[int, dict[Axis, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for axis, numbers in channels.items():
+        for entry, channel in enumerate(numbers.tolist()):
+            if channel >= 0:
+                places[channel][axis].append(entry)
+
+    def is_noted(axis: Axis, entries: Sequence[int] | np.ndarray, notes: set[int]) -> bool:
+        return bool(notes.intersection(axes[axis][np.ravel(entries)].tolist()))
+
+    members: dict[tuple, list[int]] = defaultdict(list)
+    for channel, by_axis in places.items():
+        if all(
+            any(is_noted(axis, of_axis, notes) for axis, of_axis in by_axis.items())
+            for notes in (outputs, inputs)
+        ):
+            members[tuple((axis, len(entries)) for axis, entries in by_axis.items())].append(
+                channel
+            )
+    groups = []
+    for key, channel_numbers in members.items():
+        if len(channel_numbers) < 2:
             continue
-        held = {axis: np.array([entries[unit][axis] for unit in members]) for axis, _ in key}
-        outputs, inputs = (
-            tuple(a for a, at in held.items() if notes.intersection(axes[a][at.ravel()].tolist()))
-            for notes in (made, used)
+        arrays = {
+            axis: np.array([places[number][axis] for number in channel_numbers]) for axis, _ in key
+        }
+        output_axes, input_axes = (
+            tuple(axis for axis, array in arrays.items() if is_noted(axis, array, notes))
+            for notes in (outputs, inputs)
         )
-        name = outputs[0][0] if outputs else key[0][0][0]
-        found.append(ChannelGroup(name, len(members), held, outputs, inputs))
-    shrinking = {path for group in found for path, _ in group.made}
-    kept = {
-        axis[0]: _reason(reader, labels)
-        for axis, labels in axes.items()
-        if axis[0] not in shrinking and made.intersection(labels.tolist())
-    }
-    return Channels(_distinct(found), kept)
+        name = (output_axes or tuple(arrays))[0][0]
+        groups.append(ChannelGroup(name, len(channel_numbers), arrays, output_axes, input_axes))
+    return _distinct(groups)
 
 
-def _distinct(groups: list[ChannelGroup]) -> tuple[ChannelGroup, ...]:
+def _distinct(groups: Sequence[ChannelGroup]) -> tuple[ChannelGroup, ...]:
     """The groups with numbers in names that several have."""
     names = [group.name for group in groups]
     return tuple(
@@ -214,13 +364,3 @@ def _distinct(groups: list[ChannelGroup]) -> tuple[ChannelGroup, ...]:
         else group
         for place, group in enumerate(groups)
     )
-
-
-def _reason(reader: ChannelReader, labels: np.ndarray) -> str:
-    """Why an axis cannot shrink, from its entries or from the axes that it is split to."""
-    related = [labels]
-    for grid in reader.grids:
-        if np.isin(reader.numbers.roots(grid.cells), reader.numbers.roots(labels)).any():
-            related += grid.coordinates
-    reasons = (reader.numbers.reason(label) for part in related for label in part.tolist())
-    return next(filter(None, reasons), "its outputs can only go all at once, or nothing reads them")

@@ -16,11 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from fsjax.sparsity.program import COMPARISONS, ELEMENTWISE, UNARY, LoopReader
-
-#: For an axis of a value, the number of each entry, negative for one that cannot be removed; or
-#: ``None`` if all its entries are equal, as after broadcasting.
-Labels = np.ndarray | None
+from fsjax.sparsity.channel_groups import Channels, EntryNumbers, Labels, is_removable
+from fsjax.sparsity.program import COMPARISONS, ELEMENTWISE, UNARY, LoopReader, trace
+from fsjax.typing import PyTree
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,94 +45,14 @@ _BOTH, _EQUAL = "of two activations", "with equal numbers"
 _INFINITE = "it is divided by, or a power or logarithm of it taken, and would be 0"
 
 
-class Numbers:
-    """Numbers of entries, united where operations make them meet (a union-find structure)."""
-
-    def __init__(self) -> None:
-        self._parents: list[int] = []
-        self._reasons: dict[int, str] = {}
-        self._fixed: list[str] = []
-
-    def new(self, count: int) -> np.ndarray:
-        """Numbers of entries that nothing was said of yet."""
-        start = len(self._parents)
-        self._parents.extend(range(start, start + count))
-        return np.arange(start, start + count)
-
-    def fixed(self, count: int, reason: str) -> np.ndarray:
-        """Labels of entries that cannot be removed."""
-        if reason not in self._fixed:
-            self._fixed.append(reason)
-        return np.full(count, -1 - self._fixed.index(reason))
-
-    def roots(self, labels: np.ndarray) -> np.ndarray:
-        """The same number for united entries; negative labels stay."""
-        return np.array([label if label < 0 else self._root(int(label)) for label in labels], int)
-
-    def reason(self, label: int) -> str:
-        """Why an entry cannot be removed; empty if it can."""
-        if label < 0:
-            return self._fixed[-1 - label]
-        return self._reasons.get(self._root(label), "")
-
-    def fix(self, labels: Labels, reason: str) -> None:
-        """Notes that entries cannot be removed."""
-        for label in [] if labels is None else np.unique(labels):
-            if label >= 0:
-                self._reasons.setdefault(self._root(int(label)), reason)
-
-    def unite(self, labels: np.ndarray, others: np.ndarray) -> None:
-        """Notes that entries can only be removed together, one by one."""
-        if labels is others:
-            return
-        for label, other in zip(labels.tolist(), others.tolist(), strict=True):
-            if label < 0 or other < 0:
-                if max(label, other) >= 0:
-                    reason = self.reason(min(label, other))
-                    self._reasons.setdefault(self._root(max(label, other)), reason)
-                continue
-            root, gone = sorted((self._root(label), self._root(other)))
-            if root != gone:
-                self._parents[gone] = root
-                if gone in self._reasons:
-                    self._reasons.setdefault(root, self._reasons.pop(gone))
-
-    def _root(self, label: int) -> int:
-        parents = self._parents
-        while parents[label] != label:
-            parents[label] = parents[parents[label]]
-            label = parents[label]
-        return label
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Grid:
-    """An axis that is a grid of several, as ``(heads, head_dim)`` is.
-
-    Attributes:
-      cells: labels of the entries of the one axis.
-      coordinates: for each of the several axes, the label of each cell's coordinate. A cell goes
-        if one of its coordinates does.
-    """
-
-    cells: np.ndarray
-    coordinates: list[np.ndarray]
-
-
 class ChannelReader(LoopReader[ChannelValue]):
     """Unites the entries of axes that meet in a program."""
 
     def __init__(self) -> None:
-        self.numbers = Numbers()
-        self.grids: list[Grid] = []
-        self.made: set[int] = set()
-        self.used: set[int] = set()
+        self.numbers = EntryNumbers()
 
     def fixed_value(self, shape: Sequence[int], reason: str, kind: str = "input") -> ChannelValue:
-        return ChannelValue(tuple(self.fixed_axis(size, reason) for size in shape), kind)
-
-    def fixed_axis(self, size: int, reason: str) -> Labels:
-        return None if size == 1 else self.numbers.fixed(size, reason)
+        return ChannelValue(tuple(self.numbers.fixed_axis(size, reason) for size in shape), kind)
 
     def constant(self, array: Any) -> ChannelValue:
         kind = "constant" if np.size(array) != 1 or np.any(np.asarray(array)) else "weights"
@@ -150,7 +68,7 @@ class ChannelReader(LoopReader[ChannelValue]):
             return labels if other is None else other
         self.numbers.unite(labels, other)
         # The first of two that cannot be removed, for loops to come to an end.
-        return labels if _removable(labels) or not _removable(other) else other
+        return labels if is_removable(labels) or not is_removable(other) else other
 
     def apply(self, equation: Any, operands: list[ChannelValue]) -> list[ChannelValue]:
         looped = self.loop(equation, operands)
@@ -179,7 +97,7 @@ class ChannelReader(LoopReader[ChannelValue]):
         return ChannelValue(value.axes[1:], value.kind)
 
     def collected(self, value: ChannelValue, passes: int) -> ChannelValue:
-        axis = self.fixed_axis(passes, "it counts the passes of a loop")
+        axis = self.numbers.fixed_axis(passes, "it counts the passes of a loop")
         return ChannelValue((axis, *value.axes), value.kind)
 
     def _unknown(self, equation: Any, operands: Sequence[ChannelValue]) -> list[ChannelValue]:
@@ -207,22 +125,22 @@ class ChannelReader(LoopReader[ChannelValue]):
                 axes = list(map(self.meet, axes, operand.axes))
         if any(operand.kind == "input" for operand in operands):
             return ChannelValue(tuple(axes), "input")
-        removable = [i for i, labels in enumerate(axes) if _removable(labels)]
+        removable = [i for i, labels in enumerate(axes) if is_removable(labels)]
 
         def vanishes(operand: ChannelValue) -> bool:
             covers = not operand.axes or all(operand.axes[i] is not None for i in removable)
             return operand.kind == "weights" and (covers or not removable)
 
         if name == "mul":
-            kept = any(operand.axes and vanishes(operand) for operand in operands)
+            stays_zero = any(operand.axes and vanishes(operand) for operand in operands)
         elif name == "div":
-            kept = vanishes(operands[0]) and operands[1].kind == "constant"
+            stays_zero = vanishes(operands[0]) and operands[1].kind == "constant"
         elif name == "select_n":
-            kept = all(map(vanishes, operands[1:]))
+            stays_zero = all(map(vanishes, operands[1:]))
         else:
             keeps = name in ("add", "add_any", "sub", "max", "min", "complex")
-            kept = keeps and all(map(vanishes, operands))
-        return ChannelValue(tuple(axes), "weights" if kept else "constant")
+            stays_zero = keeps and all(map(vanishes, operands))
+        return ChannelValue(tuple(axes), "weights" if stays_zero else "constant")
 
     def _dot(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
         contracted, batched = equation.params["dimension_numbers"]
@@ -234,10 +152,10 @@ class ChannelReader(LoopReader[ChannelValue]):
             self._sum_over(operands, [operands[side].axes[axis] for side, axis in enumerate(pair)])
         free: list[Labels] = []
         for side, operand in enumerate(operands):
-            gone = {*contracted[side], *batched[side]}
-            rest = [labels for axis, labels in enumerate(operand.axes) if axis not in gone]
+            shared = {*contracted[side], *batched[side]}
+            rest = [labels for axis, labels in enumerate(operand.axes) if axis not in shared]
             if operand.kind != "input":
-                self._note(self.made, rest)
+                self._note(self.numbers.outputs, rest)
             free += rest
         kinds = {operand.kind for operand in operands}
         kind = "weights" if kinds == {"weights"} else "input" if "input" in kinds else "constant"
@@ -254,8 +172,8 @@ class ChannelReader(LoopReader[ChannelValue]):
             return
         self.meet(axes[0], axes[1])
         # Of a product of two weights, as in layers of low rank, the second reads the first.
-        self._note(self.used, weights[-1:])
-        self._note(self.made, weights[:-1])
+        self._note(self.numbers.inputs, weights[-1:])
+        self._note(self.numbers.outputs, weights[:-1])
 
     def _note(self, notes: set[int], axes: Sequence[Labels]) -> None:
         for labels in axes:
@@ -274,7 +192,7 @@ class ChannelReader(LoopReader[ChannelValue]):
         read, written = image.axes[channels], kernel.axes[output]
         if groups == 1:
             self._sum_over([image, kernel], [read, kernel.axes[inputs]])
-            self._note(self.made, [written])
+            self._note(self.numbers.outputs, [written])
         else:
             self.fix(kernel, "it is an axis within groups of a convolution", [inputs])
             if read is None or written is None:
@@ -294,71 +212,8 @@ class ChannelReader(LoopReader[ChannelValue]):
         result: list[Labels] = []
         for before, after in _blocks(old, equation.params["new_sizes"]):
             sizes = [old[axis] for axis in before]
-            result += self._regrouped([value.axes[axis] for axis in before], sizes, after)
+            result += self.numbers.reshaped([value.axes[axis] for axis in before], sizes, after)
         return ChannelValue(tuple(result), value.kind)
-
-    def _regrouped(
-        self, axes: list[Labels], old: Sequence[int], new: Sequence[int]
-    ) -> list[Labels]:
-        """Labels of the axes that others of the same number of entries are reshaped to."""
-        longer = [(labels, size) for labels, size in zip(axes, old, strict=True) if size > 1]
-        cells = self._cells([labels for labels, _ in longer], [size for _, size in longer])
-        sizes = [size for size in new if size > 1]
-        if cells is None:
-            return [None] * len(new)
-        split = iter([cells] if len(sizes) == 1 else self._coordinates(cells, sizes))
-        return [next(split) if size > 1 else None for size in new]
-
-    def _cells(self, axes: Sequence[Labels], sizes: Sequence[int]) -> Labels:
-        """Labels of the axis that several axes are merged to."""
-        if len(axes) < 2:
-            return axes[0] if axes else None
-        places = np.indices(sizes).reshape(len(sizes), -1)
-        spread = {k: labels[places[k]] for k, labels in enumerate(axes) if labels is not None}
-        removable = [k for k in spread if _removable(axes[k])]
-        if len(removable) > 1:
-            cells = self.numbers.new(math.prod(sizes))
-            self.grids.append(Grid(cells, [spread[k] for k in removable]))
-            return cells
-        chosen = removable or list(spread)
-        return spread[chosen[0]] if chosen else None
-
-    def _coordinates(self, cells: np.ndarray, sizes: Sequence[int]) -> list[Labels]:
-        """Labels of the axes that one axis is split to."""
-        candidates = [(cells, [cells])]
-        roots = self.numbers.roots(cells)
-        for grid in self.grids:
-            if np.array_equal(self.numbers.roots(grid.cells), roots):
-                candidates.insert(0, (grid.cells, grid.coordinates))
-        for _, coordinates in candidates:
-            found = [self._constant_along(coordinates, sizes, k) for k in range(len(sizes))]
-            if any(labels is not None for labels in found):
-                fixed = "it is split into parts"
-                return [
-                    self.fixed_axis(size, fixed) if labels is None else labels
-                    for labels, size in zip(found, sizes, strict=True)
-                ]
-        fresh = [self.numbers.new(size) for size in sizes]
-        places = np.indices(sizes).reshape(len(sizes), -1)
-        spread = [labels[place] for labels, place in zip(fresh, places, strict=True)]
-        for labels in spread:
-            lost = cells < 0
-            if lost.any():
-                self.numbers.fix(labels[lost], self.numbers.reason(int(cells[lost][0])))
-        self.grids.append(Grid(cells, spread))
-        return list(fresh)
-
-    def _constant_along(
-        self, candidates: Sequence[np.ndarray], sizes: Sequence[int], axis: int
-    ) -> Labels:
-        """Of labels of cells, those that only change along one axis of the grid."""
-        for labels in candidates:
-            grid = np.moveaxis(self.numbers.roots(labels).reshape(sizes), axis, 0)
-            grid = grid.reshape(sizes[axis], -1)
-            if (grid == grid[:, :1]).all() and (grid < 0).all() | (len(np.unique(grid)) > 1):
-                cells = np.moveaxis(labels.reshape(sizes), axis, 0)
-                return cells.reshape(sizes[axis], -1)[:, 0]
-        return None
 
     def _cut(
         self, equation: Any, value: ChannelValue, parts: Sequence[slice | None]
@@ -373,7 +228,7 @@ class ChannelReader(LoopReader[ChannelValue]):
                 result.append(labels)
             elif labels is None or part is None or after == 1:
                 self.numbers.fix(labels, "single entries of it are taken")
-                result.append(self.fixed_axis(after, "single entries of it are taken"))
+                result.append(self.numbers.fixed_axis(after, "single entries of it are taken"))
             else:
                 result.append(labels[part])
         return ChannelValue(tuple(result), value.kind)
@@ -408,14 +263,14 @@ class ChannelReader(LoopReader[ChannelValue]):
         table, indices = operands
         numbers, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
         shape, result = equation.invars[0].aval.shape, equation.outvars[0].aval.shape
-        gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
-        taken = [a for a in range(len(shape)) if a in gone or sizes[a] < shape[a]]
-        self.fix(table, "entries of it are looked up", taken)
+        absent = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+        looked_up = [a for a in range(len(shape)) if a in absent or sizes[a] < shape[a]]
+        self.fix(table, "entries of it are looked up", looked_up)
         self.fix(indices, "it is an axis of indices")
         axes = list(self.fixed_value(result, "it is an axis of looked up entries").axes)
-        kept = [axis for axis in range(len(shape)) if axis not in gone]
-        for place, axis in zip(numbers.offset_dims, kept, strict=True):
-            if axis not in taken:
+        present = [axis for axis in range(len(shape)) if axis not in absent]
+        for place, axis in zip(numbers.offset_dims, present, strict=True):
+            if axis not in looked_up:
                 axes[place] = table.axes[axis]
         return ChannelValue(tuple(axes), "input" if indices.kind == "input" else table.kind)
 
@@ -449,7 +304,7 @@ class ChannelReader(LoopReader[ChannelValue]):
                 axes.append(labels)
             elif labels is None or interior or min(low, high) < 0:
                 self.numbers.fix(labels, reason)
-                axes.append(self.fixed_axis(after, reason))
+                axes.append(self.numbers.fixed_axis(after, reason))
             else:
                 ends = [self.numbers.fixed(count, reason) for count in (low, high)]
                 axes.append(np.concatenate([ends[0], labels, ends[1]]))
@@ -458,12 +313,10 @@ class ChannelReader(LoopReader[ChannelValue]):
         return ChannelValue(tuple(axes), kind)
 
     def _reduce(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
-        gone = set(equation.params["axes"])
+        reduced = equation.params["axes"]
         for operand in operands:
-            self.fix(
-                operand, f"a norm or mean goes over it ({equation.primitive.name})", sorted(gone)
-            )
-        axes = tuple(labels for i, labels in enumerate(operands[0].axes) if i not in gone)
+            self.fix(operand, f"a norm or mean goes over it ({equation.primitive.name})", reduced)
+        axes = tuple(labels for i, labels in enumerate(operands[0].axes) if i not in reduced)
         kind = operands[0].kind
         is_index = equation.primitive.name.startswith("arg")
         return ChannelValue(axes, "constant" if kind == "weights" and is_index else kind)
@@ -480,7 +333,7 @@ class ChannelReader(LoopReader[ChannelValue]):
             others = [labels for i, labels in enumerate(axes) if i != axis]
             axes = list(map(self.meet, others, rest))
             axes.insert(axis, None)
-        axes[axis] = self.fixed_axis(shape[axis], reason)
+        axes[axis] = self.numbers.fixed_axis(shape[axis], reason)
         return [ChannelValue(tuple(axes), "input")] * len(equation.outvars)
 
     def _window(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
@@ -520,8 +373,8 @@ class ChannelReader(LoopReader[ChannelValue]):
 
     def _squeeze(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
         value = operands[0]
-        gone = {axis % len(value.axes) for axis in equation.params["dimensions"]}
-        axes = tuple(labels for axis, labels in enumerate(value.axes) if axis not in gone)
+        squeezed = {axis % len(value.axes) for axis in equation.params["dimensions"]}
+        axes = tuple(labels for axis, labels in enumerate(value.axes) if axis not in squeezed)
         return ChannelValue(axes, value.kind)
 
     def _reverse(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
@@ -535,8 +388,32 @@ class ChannelReader(LoopReader[ChannelValue]):
     def _iota(self, equation: Any, _: list[ChannelValue]) -> ChannelValue:
         shape, axis = equation.params["shape"], equation.params["dimension"]
         axes: list[Labels] = [None] * len(shape)
-        axes[axis] = self.fixed_axis(shape[axis], "it meets an array of a given length")
+        axes[axis] = self.numbers.fixed_axis(shape[axis], "it meets an array of a given length")
         return ChannelValue(tuple(axes), "constant")
+
+
+def channel_groups(function: Callable, params: PyTree, *inputs: PyTree) -> Channels:
+    """Reads from the program of a network which channels can be removed from it.
+
+    Args:
+      function, params, *inputs: as for :func:`fsjax.sparsity.axes`.
+    """
+    traced = trace(function, params, *inputs)
+    reader = ChannelReader()
+    axes = {
+        (path, axis): reader.numbers.new(size)
+        for path, leaf in traced.params.items()
+        for axis, size in enumerate(leaf.shape)
+        if size > 1
+    }
+    weights = [
+        ChannelValue(tuple(axes.get((path, axis)) for axis in range(len(leaf.shape))), "weights")
+        for path, leaf in traced.params.items()
+    ]
+    rows = [reader.fixed_value(x.shape, "it is an axis of the inputs") for x in traced.inputs]
+    for output in reader.run(traced.program, [*weights, *rows]):
+        reader.fix(output, "it is an axis of the outputs")
+    return reader.numbers.groups(axes)
 
 
 def _joined_kind(values: Sequence[ChannelValue], axis: int | None = None) -> str:
@@ -552,11 +429,6 @@ def _joined_kind(values: Sequence[ChannelValue], axis: int | None = None) -> str
         for value in values
     }
     return "weights" if kinds == {"weights"} and len(spread) == 1 else "constant"
-
-
-def _removable(labels: Labels) -> bool:
-    """Whether entries of an axis may be removed, as far as its labels tell."""
-    return labels is not None and bool((labels >= 0).any())
 
 
 def _blocks(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:

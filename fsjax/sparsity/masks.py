@@ -312,8 +312,8 @@ def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
     if callable(where):
         chosen = [i for i, (path, leaf) in enumerate(flat) if where(_names(path), leaf)]
         if where is is_kernel:
-            others = _without_kernels(params)
-            chosen = [i for i in chosen if not others[i]]
+            has_no_kernels = _without_kernels(params)
+            chosen = [i for i in chosen if not has_no_kernels[i]]
     else:
         names = ["/".join(_names(path)) for path, _ in flat]
         patterns = [where] if isinstance(where, str) else list(where)

@@ -202,8 +202,10 @@ def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
     )
     numbers, rest = leaves_by_name(params), leaves_by_name(masked)
     for path, mask in leaves_by_name(masks).items():
+        if isinstance(rest[path], jax.core.Tracer):
+            break
         before, after, active = map(jnp.count_nonzero, (numbers[path], rest[path], mask))
-        if not isinstance(after, jax.core.Tracer) and after < before <= active:
+        if after < before <= active:
             warnings.warn(
                 f"{path} is sparse already, and {before - after} of its {before} weights that are "
                 "not 0 are lost; keep its connections with with_masks",

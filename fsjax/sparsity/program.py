@@ -127,19 +127,19 @@ class LoopReader(ProgramReader[Value]):
         """The outputs of a scan, a while loop or a condition; ``None`` for other operations."""
         name, options = equation.primitive.name, equation.params
         if name == "scan":
-            held = options["num_consts"]
-            carried = held + options["num_carry"]
-            entries = [self.entry(value) for value in operands[carried:]]
-            carry, outputs = self._carried(
-                options["jaxpr"], operands[:held], operands[held:carried], entries
-            )
+            constants = operands[: options["num_consts"]]
+            rest = operands[options["num_consts"] :]
+            carry, scanned = rest[: options["num_carry"]], rest[options["num_carry"] :]
+            entries = [self.entry(value) for value in scanned]
+            carry, outputs = self._carried(options["jaxpr"], constants, carry, entries)
             stacked = [self.collected(value, options["length"]) for value in outputs[len(carry) :]]
             return [*carry, *stacked]
         if name == "while":
-            first, held = options["cond_nconsts"], options["body_nconsts"]
-            constants, carry = operands[first : first + held], operands[first + held :]
+            of_condition = operands[: options["cond_nconsts"]]
+            rest = operands[options["cond_nconsts"] :]
+            constants, carry = rest[: options["body_nconsts"]], rest[options["body_nconsts"] :]
             carry, _ = self._carried(options["body_jaxpr"], constants, carry, [])
-            self.run(options["cond_jaxpr"], [*operands[:first], *carry])
+            self.run(options["cond_jaxpr"], [*of_condition, *carry])
             return carry
         if name == "cond":
             branches = [self.run(branch, operands[1:]) for branch in options["branches"]]

@@ -13,7 +13,8 @@ from jax import Array
 
 from fsjax.arguments import Rate, check
 from fsjax.errors import ConfigError, FixedLengthWarning
-from fsjax.sparsity.channel_groups import Axis, ChannelGroup, Channels, channel_groups
+from fsjax.sparsity.channel_groups import Axis, ChannelGroup, Channels
+from fsjax.sparsity.channels import channel_groups
 from fsjax.sparsity.masks import by_pattern
 from fsjax.sparsity.trees import check_same_shapes, leaves_by_name, with_leaves
 from fsjax.typing import PyTree
@@ -28,22 +29,38 @@ class Shrunk:
       masked: the parameters in their old shapes, with 0 in place of what was removed. The network
         of the old widths has with these the outputs that the smaller one has with ``params``, or
         NaN if it divides by activations of what was removed, or takes their logarithm, at 0.
-      widths: the number of outputs that is left of each layer that shrank, by the path of its
-        weights, to build the smaller module with; of attention kernels, the number of heads.
-      left: the number of channels that is left of each group, by its name: of a layer whose
-        outputs are split into heads, or into groups of a norm, the number of these.
       groups: the channels that could be removed.
-      removed: by the name of a group, bool ``(size,)``, which of its channels are gone.
-      kept: by path, why no output of these weights can be removed.
+      removed: by the name of a group, bool ``(size,)``, which of its channels are removed.
+      reasons: by path, why no output of these weights can be removed.
     """
 
     params: PyTree
     masked: PyTree
-    widths: Mapping[str, int]
-    left: Mapping[str, int]
     groups: tuple[ChannelGroup, ...]
     removed: Mapping[str, np.ndarray]
-    kept: Mapping[str, str]
+    reasons: Mapping[str, str]
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """The number of outputs of each layer that shrank, to build the smaller module with.
+
+        By the path of its weights; of attention kernels, the number of heads.
+        """
+        shapes = {path: jnp.shape(leaf) for path, leaf in leaves_by_name(self.params).items()}
+        return {
+            path: shapes[path][axis]
+            for group in self.groups
+            for path, axis in group.output_axes
+            if len(shapes[path]) > 1
+        }
+
+    @property
+    def num_channels(self) -> dict[str, int]:
+        """The number of channels that each group has now, by its name.
+
+        Of a layer whose outputs are split into heads, or into groups of a norm, that of these.
+        """
+        return {group.name: int((~self.removed[group.name]).sum()) for group in self.groups}
 
     def shrink(self, tree: PyTree) -> PyTree:
         """A tree in the structure of the parameters, such as moments of Adam, without the channels.
@@ -56,18 +73,16 @@ class Shrunk:
         """
         leaves, old = leaves_by_name(tree), leaves_by_name(self.masked)
         check_same_shapes(leaves, old, "the tree", "the network")
-        return with_leaves(tree, _without(leaves, self._gone()))
-
-    def _gone(self) -> dict[Axis, np.ndarray]:
-        return _gone(self.groups, self.removed)
+        return with_leaves(tree, _without(leaves, _removed_entries(self.groups, self.removed)))
 
     def __str__(self) -> str:
+        numbers = self.num_channels
         lines = [
-            f"{group.name}: {group.size} -> {self.left[group.name]} channels in "
+            f"{group.name}: {group.size} -> {numbers[group.name]} channels in "
             f"{len(group.entries)} axes"
             for group in self.groups
         ]
-        lines += [f"{path}: kept, {reason}" for path, reason in self.kept.items()]
+        lines += [f"{path}: kept, {reason}" for path, reason in self.reasons.items()]
         before, after = (
             sum(leaf.size for leaf in jax.tree.leaves(tree)) for tree in (self.masked, self.params)
         )
@@ -133,15 +148,17 @@ def shrink(
     """
     if (ratio is None) == (masks is None):
         raise ConfigError("give exactly one of ratio= and masks=")
-    found = channel_groups(function, params, *inputs)
-    if not found.groups:
-        raise ConfigError(f"no channel of this network can be removed: {_reasons(found)}")
+    channels = channel_groups(function, params, *inputs)
+    if not channels.groups:
+        raise ConfigError(f"no channel of this network can be removed: {_first_reasons(channels)}")
     leaves = leaves_by_name(params)
-    arrays = {path: np.asarray(leaves[path]) for group in found.groups for path, _ in group.entries}
+    arrays = {
+        path: np.asarray(leaves[path]) for group in channels.groups for path, _ in group.entries
+    }
     if masks is not None:
         active = {path: np.asarray(mask) for path, mask in leaves_by_name(masks).items()}
         check_same_shapes(active, leaves, "the masks", "the network")
-        removed = {group.name: _is_dead(group, active) for group in found.groups}
+        removed = {group.name: _is_dead(group, active) for group in channels.groups}
     else:
         assert ratio is not None  # as checked above
         terms = None
@@ -152,22 +169,14 @@ def shrink(
                 f"importance={importance!r}; give 'magnitude', or gradients in the structure of "
                 "params"
             )
-        removed = _lowest(found.groups, arrays, ratio, terms)
-    gone = _gone(found.groups, removed)
-    left = _without(leaves, gone)
+        removed = _lowest(channels.groups, arrays, ratio, terms)
+    entries = _removed_entries(channels.groups, removed)
     shrunk = Shrunk(
-        with_leaves(params, left),
-        with_leaves(params, _zeroed(leaves, gone)),
-        {
-            path: left[path].shape[axis]
-            for group in found.groups
-            for path, axis in group.made
-            if left[path].ndim > 1
-        },
-        {group.name: group.size - int(removed[group.name].sum()) for group in found.groups},
-        found.groups,
+        with_leaves(params, _without(leaves, entries)),
+        with_leaves(params, _zeroed(leaves, entries)),
+        channels.groups,
         removed,
-        found.kept,
+        channels.reasons,
     )
     if not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(inputs)):
         _warn_of_fixed_lengths(function, shrunk, *inputs)
@@ -183,11 +192,11 @@ def _warn_of_fixed_lengths(function: Callable, shrunk: Shrunk, *inputs: PyTree) 
     expected = program(shrunk.masked, *inputs)
     pairs = zip(jax.tree.leaves(outputs), jax.tree.leaves(expected), strict=True)
     if not all(np.shape(a) == np.shape(b) and _is_close(a, b) for a, b in pairs):
-        numbers = ", ".join(f"{number} in {name}" for name, number in shrunk.left.items())
+        numbers = ", ".join(f"{number} in {name}" for name, number in shrunk.num_channels.items())
         warnings.warn(
             "the function gives other outputs with the smaller parameters than with the masked "
             "ones: it holds numbers itself, of heads or of groups of a norm (call it with those "
-            f"that are left: {numbers}), or it divides by activations that are 0 in the masked "
+            f"that remain: {numbers}), or it divides by activations that are 0 in the masked "
             "network (check the smaller one by its accuracy)",
             FixedLengthWarning,
             stacklevel=3,
@@ -213,9 +222,9 @@ def _lowest(
     for share in shares.values():
         check(Rate, ratio=share)
     names = [group.name for group in groups]
-    left = by_pattern({at: 1 - share for at, share in shares.items()}, names)
+    remaining = by_pattern({at: 1 - share for at, share in shares.items()}, names)
     removed = {}
-    for group, share in zip(groups, left, strict=True):
+    for group, share in zip(groups, remaining, strict=True):
         scores = _norms(group, arrays) if terms is None else _taylor(group, terms)
         count = min(round((1 - share) * group.size), group.size - 1)
         removed[group.name] = np.zeros(group.size, bool)
@@ -227,10 +236,10 @@ def _terms(
     gradients: PyTree, leaves: Mapping[str, Array], arrays: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Weight times gradient of the parameters of the groups."""
-    given = leaves_by_name(gradients)
-    check_same_shapes(given, leaves, "the gradients", "the network")
+    slopes = leaves_by_name(gradients)
+    check_same_shapes(slopes, leaves, "the gradients", "the network")
     return {
-        path: np.real(_double(array) * _double(np.asarray(given[path])))
+        path: np.real(_double(array) * _double(np.asarray(slopes[path])))
         for path, array in arrays.items()
     }
 
@@ -241,13 +250,13 @@ def _double(array: np.ndarray) -> np.ndarray:
 
 def _sums(array: np.ndarray, axis: int, entries: np.ndarray) -> np.ndarray:
     """For each channel, the sum of an array over its entries ``(size, ...)`` of an axis."""
-    others = tuple(i for i in range(array.ndim) if i != axis)
-    return array.sum(others)[entries].sum(axis=1)
+    rest = tuple(i for i in range(array.ndim) if i != axis)
+    return array.sum(rest)[entries].sum(axis=1)
 
 
 def _norms(group: ChannelGroup, leaves: Mapping[str, np.ndarray]) -> np.ndarray:
     scores = np.zeros(group.size)
-    for path, axis in dict.fromkeys((*group.made, *group.used)):
+    for path, axis in dict.fromkeys((*group.output_axes, *group.input_axes)):
         squares = np.square(np.abs(_double(leaves[path])))
         norms = np.sqrt(_sums(squares, axis, group.entries[path, axis]))
         scores += norms / (norms.mean() or 1.0)
@@ -255,14 +264,14 @@ def _norms(group: ChannelGroup, leaves: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _taylor(group: ChannelGroup, terms: Mapping[str, np.ndarray]) -> np.ndarray:
-    parts = [_sums(terms[path], axis, group.entries[path, axis]) for path, axis in group.used]
+    parts = [_sums(terms[path], axis, group.entries[path, axis]) for path, axis in group.input_axes]
     return np.abs(np.sum(parts, axis=0))
 
 
 def _is_dead(group: ChannelGroup, masks: Mapping[str, np.ndarray]) -> np.ndarray:
     """Which channels no active weight leads to, or none reads; one is left in any case."""
     dead = np.zeros(group.size, bool)
-    for axes in (group.made, group.used):
+    for axes in (group.output_axes, group.input_axes):
         active = [_sums(masks[path], axis, group.entries[path, axis]) for path, axis in axes]
         dead |= np.sum(active, axis=0) == 0
     if dead.all():
@@ -270,34 +279,34 @@ def _is_dead(group: ChannelGroup, masks: Mapping[str, np.ndarray]) -> np.ndarray
     return dead
 
 
-def _gone(
-    groups: tuple[ChannelGroup, ...], removed: Mapping[str, np.ndarray]
+def _removed_entries(
+    groups: Sequence[ChannelGroup], removed: Mapping[str, np.ndarray]
 ) -> dict[Axis, np.ndarray]:
     """The entries of each axis that are removed."""
-    gone: dict[Axis, list[np.ndarray]] = {}
+    parts: dict[Axis, list[np.ndarray]] = {}
     for group in groups:
         for axis, entries in group.entries.items():
-            gone.setdefault(axis, []).append(entries[removed[group.name]].ravel())
-    return {axis: np.concatenate(parts) for axis, parts in gone.items()}
+            parts.setdefault(axis, []).append(entries[removed[group.name]].ravel())
+    return {axis: np.concatenate(of_axis) for axis, of_axis in parts.items()}
 
 
-def _without(leaves: Mapping[str, Array], gone: Mapping[Axis, np.ndarray]) -> dict[str, Array]:
+def _without(leaves: Mapping[str, Array], removed: Mapping[Axis, np.ndarray]) -> dict[str, Array]:
     """The leaves that change, without entries; cut by NumPy, which has nothing to compile."""
-    left = {path: np.asarray(leaves[path]) for path, _ in gone}
-    for (path, axis), entries in gone.items():
-        left[path] = np.delete(left[path], entries, axis)
-    return {path: jnp.asarray(leaf) for path, leaf in left.items()}
+    smaller = {path: np.asarray(leaves[path]) for path, _ in removed}
+    for (path, axis), entries in removed.items():
+        smaller[path] = np.delete(smaller[path], entries, axis)
+    return {path: jnp.asarray(leaf) for path, leaf in smaller.items()}
 
 
-def _zeroed(leaves: Mapping[str, Array], gone: Mapping[Axis, np.ndarray]) -> dict[str, Array]:
+def _zeroed(leaves: Mapping[str, Array], removed: Mapping[Axis, np.ndarray]) -> dict[str, Array]:
     """The leaves that change, with 0 in place of entries."""
-    zeroed = {path: np.array(leaves[path]) for path, _ in gone}
-    for (path, axis), entries in gone.items():
+    zeroed = {path: np.array(leaves[path]) for path, _ in removed}
+    for (path, axis), entries in removed.items():
         np.moveaxis(zeroed[path], axis, 0)[entries] = 0
     return {path: jnp.asarray(leaf) for path, leaf in zeroed.items()}
 
 
-def _reasons(found: Channels) -> str:
+def _first_reasons(channels: Channels) -> str:
     """Why nothing can be removed, of the first layers."""
-    pairs = [f"{path}: {reason}" for path, reason in found.kept.items()]
+    pairs = [f"{path}: {reason}" for path, reason in channels.reasons.items()]
     return "; ".join(pairs[:4]) or "it has no weights whose outputs other weights read"

@@ -446,8 +446,8 @@ def _pruned_together(
         jnp.concatenate([leaf.reshape(-1) for leaf in leaves.values()])
         for leaves in (competing, scores)
     )
-    wanted = sum(jnp.where(ranked[name], counts[name], 0) for name in layers)
-    number = jnp.sum(active, dtype=jnp.int32) - wanted
+    num_remaining = sum(jnp.where(ranked[name], counts[name], 0) for name in layers)
+    number = jnp.sum(active, dtype=jnp.int32) - num_remaining
     left = active & ~smallest(together, jnp.maximum(number, 0), active)
     masks = split(left, competing)
     return {

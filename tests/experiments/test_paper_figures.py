@@ -66,8 +66,8 @@ def test_the_page_is_as_its_data_say() -> None:
 def test_an_interval_decides(
     way: str, margin: float, a: list[float], b: list[float], holds: str
 ) -> None:
-    (found,) = comparisons(CHECK._replace(way=way, margin=margin), two(a, b))
-    assert found.holds == holds
+    (comparison,) = comparisons(CHECK._replace(way=way, margin=margin), two(a, b))
+    assert comparison.holds == holds
 
 
 def test_a_check_compares_with_a_number_or_another_place() -> None:

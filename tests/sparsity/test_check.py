@@ -165,8 +165,8 @@ def test_a_pruned_network_that_gets_other_connections_is_named() -> None:
     with pytest.warns(UserWarning, match=r"[ab] is sparse already, .* lost; keep .* with_masks"):
         sparsity.mask_params(pruned, new)
     # No warning, which would be an error here: the connections of the pruned network.
-    kept = sparsity.mask_params(pruned, sparsity.with_masks(new, sparsity.masks_of(state)))
-    np.testing.assert_array_equal(kept["a"], pruned["a"])
+    masked = sparsity.mask_params(pruned, sparsity.with_masks(new, sparsity.masks_of(state)))
+    np.testing.assert_array_equal(masked["a"], pruned["a"])
 
 
 def head_accuracy(masks: Any, params: Any, data: tuple[jax.Array, jax.Array]) -> float:
@@ -226,9 +226,9 @@ def test_the_recipe_of_snip_ranks_a_head_that_starts_at_zero_apart(head: float) 
     recipe = sparsity.snip(0.2)
     tx = sparse(recipe)
     _, state = jax.jit(tx.update)(gradients, tx.init(params), params)
-    masks, own = sparsity.masks_of(state), recipe.counts([(20, 30), (30, 10)])
-    found = [int(masks[name].sum()) for name in ("a", "b")]
-    assert sum(found) == sum(own) and (found == own) == (head == 0)
+    masks, counts = sparsity.masks_of(state), recipe.counts([(20, 30), (30, 10)])
+    num_active = [int(masks[name].sum()) for name in ("a", "b")]
+    assert sum(num_active) == sum(counts) and (num_active == counts) == (head == 0)
     if head == 0:
         for name, size in (("a", params["a"]), ("b", gradients["b"])):
             assert jnp.abs(size)[masks[name]].min() > jnp.abs(size)[~masks[name]].max()

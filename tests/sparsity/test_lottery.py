@@ -80,6 +80,6 @@ def test_mistakes_are_named() -> None:
     next(dense)
     with pytest.raises(ConfigError, match="first/kernel with weights that are not 0 at inactive"):
         next(dense)
-    lost = jax.tree.map(lambda leaf: leaf * jnp.nan, EARLY)
+    nan_params = jax.tree.map(lambda leaf: leaf * jnp.nan, EARLY)
     with pytest.raises(ConfigError, match="first/bias with numbers that are not finite"):
-        next(sparsity.lottery_tickets(lambda params, masks: lost, EARLY, [0.5]))
+        next(sparsity.lottery_tickets(lambda params, masks: nan_params, EARLY, [0.5]))

@@ -1,6 +1,6 @@
 """Channels are removed from all parameters at once; outputs are those of the masked network.
 
-Covers ``fsjax.sparsity.channels``, ``fsjax.sparsity.program``, ``fsjax.sparsity.shrinking``.
+Covers ``fsjax.sparsity.channel_groups``, ``fsjax.sparsity.program``, ``fsjax.sparsity.shrinking``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from jax import Array
 
 from fsjax import sparsity
 from fsjax.errors import ConfigError, FixedLengthWarning
-from fsjax.sparsity.channel_groups import channel_groups
+from fsjax.sparsity.channels import channel_groups
 from fsjax.typing import PyTree
 
 
@@ -88,7 +88,7 @@ def test_a_residual_network_with_batch_norm() -> None:
     # 9 positions of the last image read each channel of the stem.
     stem = next(group for group in shrunk.groups if group.size == 6)
     assert stem.entries["params/Dense_0/kernel", 0].shape == (6, 9)
-    assert list(shrunk.kept) == ["params/Dense_0/kernel"]
+    assert list(shrunk.reasons) == ["params/Dense_0/kernel"]
 
 
 class Transformer(nn.Module):
@@ -116,7 +116,7 @@ def test_a_transformer_loses_heads_and_hidden_units() -> None:
     shrunk = assert_exact(Transformer().apply, params, x, smaller, ratio={"*Attention*": 0.25})
     assert sorted(group.size for group in shrunk.groups) == [4, 10]
     assert shrunk.widths["params/Dense_0/kernel"] == 10
-    assert "inputs" in shrunk.kept["params/Dense_1/kernel"]
+    assert "inputs" in shrunk.reasons["params/Dense_1/kernel"]
 
 
 def attention(params: PyTree, x: Array) -> Array:
@@ -406,7 +406,7 @@ def test_each_part_of_a_layer_loses_its_own_weakest() -> None:
     params["right"] = params["right"].at[3].set(0)
     x = of(4, 6, 4)
     shrunk = sparsity.shrink(halves, params, x, ratio={"both": 0.2})
-    assert {name: list(np.flatnonzero(gone)) for name, gone in shrunk.removed.items()} == {
+    assert {name: list(np.flatnonzero(removed)) for name, removed in shrunk.removed.items()} == {
         "both[0]": [1],
         "both[1]": [3],
     }
@@ -494,7 +494,7 @@ def test_functions_that_hold_a_number_of_groups_are_told_of() -> None:
     x = of(4, 5, 6)
     with pytest.warns(FixedLengthWarning, match="1 in first"):
         shrunk = sparsity.shrink(shuffled, params, x, ratio=0.5)
-    assert shrunk.left == {"first": 1}
+    assert shrunk.num_channels == {"first": 1}
     chex.assert_trees_all_close(
         shuffled(shrunk.params, x, groups=1), shuffled(shrunk.masked, x), rtol=1e-5
     )
@@ -551,7 +551,7 @@ def test_tokens_and_groups_of_norms() -> None:
     def smaller(shrunk: Any) -> Callable:
         widths = [shrunk.widths[f"params/Dense_{i}/kernel"] for i in range(2)]
         assert widths == [4, 3]
-        return Tokens(widths[0], shrunk.left["params/Dense_0/kernel"], widths[1]).apply
+        return Tokens(widths[0], shrunk.num_channels["params/Dense_0/kernel"], widths[1]).apply
 
     assert_exact(Tokens().apply, params, x, smaller, ratio=0.5)
 

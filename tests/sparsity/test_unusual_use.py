@@ -185,9 +185,9 @@ def test_networks_of_one_key_have_equal_masks_and_of_a_key_each_different_ones()
     def start(key: jax.Array, params: Any) -> Any:
         return sparsity.sparse(optax.sgd(0.1), recipe, key).init(params)
 
-    one = jax.vmap(start, in_axes=(None, 0))(KEY, batch).masks["dense"]["kernel"]
-    each = jax.vmap(start)(jax.random.split(KEY, 2), batch)
-    kernels = each.masks["dense"]["kernel"]
-    assert (one[0] == one[1]).all() and (kernels[0] != kernels[1]).any()
+    same_key = jax.vmap(start, in_axes=(None, 0))(KEY, batch).masks["dense"]["kernel"]
+    states = jax.vmap(start)(jax.random.split(KEY, 2), batch)
+    kernels = states.masks["dense"]["kernel"]
+    assert (same_key[0] == same_key[1]).all() and (kernels[0] != kernels[1]).any()
     # The key in the state is that of its network, whoever calls update.
-    assert (jax.random.key_data(each.key)[0] != jax.random.key_data(each.key)[1]).any()
+    assert (jax.random.key_data(states.key)[0] != jax.random.key_data(states.key)[1]).any()

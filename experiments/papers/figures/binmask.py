@@ -14,7 +14,7 @@ from scipy import stats
 from experiments.artifacts.published import published_value
 from experiments.launch.config import load_config
 from experiments.papers import claims
-from experiments.papers.figures.rows import Job, Point, kept, point
+from experiments.papers.figures.rows import Job, Point, point, recorded
 from experiments.studies import feature_selection, regularize, sparsify
 
 SEEDS = (0, 1, 2)
@@ -56,7 +56,7 @@ def searches() -> list[Point]:
     points = []
     for published, (metric, _) in claims.SEARCHES.items():
         for method in ("binmask", "stg"):
-            rows = [p for p in kept("binmask/1") if (p.series, p.metric) == (method, metric)]
+            rows = [p for p in recorded("binmask/1") if (p.series, p.metric) == (method, metric)]
             mean = float(np.mean([p.mean for p in rows]))
             std = math.sqrt(sum(p.std**2 for p in rows)) / len(rows)
             points.append(Point(metric, method, "here", metric, mean, std, len(SEEDS)))
@@ -96,7 +96,7 @@ def trained(strength: float | None) -> list[Point]:
 
 def accuracy_by_sparsity() -> list[Point]:
     """Figure 2: the last accuracy of each network of Figure 3 at its share of open weights."""
-    points = kept("binmask/3")
+    points = recorded("binmask/3")
     last = max((p.x for p in points), key=lambda x: int(x or 0))
     final = {(p.series, p.metric): p for p in points if p.x == last}
     values = [p for p in final.values() if p.metric == "accuracy"]
@@ -119,8 +119,8 @@ def regularized() -> list[Point]:
     for method, (mean, half) in TABLE_1.items():
         std = half * math.sqrt(7) / float(stats.t.ppf(0.975, 7))
         points.append(Point("paper, health records", method, "", "test_auc", mean, std, 8))
-        own = table[table["method"] == method]
-        tried = [rows["test_auc"] for _, rows in own.groupby("strength", dropna=False)]
+        runs = table[table["method"] == method]
+        tried = [rows["test_auc"] for _, rows in runs.groupby("strength", dropna=False)]
         best = max(tried, key=lambda values: float(values.mean()))
         points.append(point("here, ehr_like", method, "", "test_auc", best))
     return points
@@ -131,7 +131,7 @@ FIGURES: dict[str, Callable[[], list[Job]]] = {
     "binmask/1": lambda: [Job(name, functools.partial(selected, name)) for name in SELECTIONS],
     "binmask/searches": lambda: [Job("searches", searches)],
     "binmask/exact": lambda: [
-        Job("exact", lambda: [p for p in kept("binmask/1") if p.metric == claims.EXACT[0]])
+        Job("exact", lambda: [p for p in recorded("binmask/1") if p.metric == claims.EXACT[0]])
     ],
     "binmask/3": lambda: [
         Job(f"lambda-{strength}", functools.partial(trained, strength))
@@ -140,7 +140,7 @@ FIGURES: dict[str, Callable[[], list[Job]]] = {
     "binmask/2": lambda: [Job("accuracy", accuracy_by_sparsity)],
     "binmask/finetuning": lambda: [
         # Fine-tuning with fixed masks takes the last 5 of 25 epochs.
-        Job("end", lambda: [p for p in kept("binmask/3") if p.x in ("20", "25")])
+        Job("end", lambda: [p for p in recorded("binmask/3") if p.x in ("20", "25")])
     ],
     "binmask/table-1": lambda: [Job("regularized", regularized)],
 }

@@ -139,13 +139,13 @@ def importance(layers: list[Layer], x: np.ndarray, seed: int) -> Iterator[tuple[
 
 def without(layers: list[Layer], scores: list[np.ndarray], percent: int) -> list[Layer]:
     """The layers without the given share of the connections of lowest score in each layer."""
-    kept = []
+    smaller = []
     for layer, score in zip(layers, scores, strict=True):
         order = np.argsort(np.where(layer.active, score, np.inf), axis=None, kind="stable")
         active = layer.active.copy()
         active.flat[order[: round(percent / 100 * layer.active.sum())]] = False
-        kept.append(layer._replace(active=active))
-    return kept
+        smaller.append(layer._replace(active=active))
+    return smaller
 
 
 def removal(network: str, epochs: int) -> list[Point]:

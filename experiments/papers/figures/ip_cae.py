@@ -94,8 +94,8 @@ def embeddings() -> dict[str, Training]:
         f"P = {size}": training("ip_cae", "reconstruction", fields=(("embedding_dim", size),))
         for size in (2, 10, 38)
     }
-    own = {f"P = {WIDTH}": training("ip_cae", "reconstruction")}
-    return runs | own | {"cae": training("cae", "reconstruction")}
+    default = {f"P = {WIDTH}": training("ip_cae", "reconstruction")}
+    return runs | default | {"cae": training("cae", "reconstruction")}
 
 
 def errors_by_size() -> list[Point]:

@@ -36,11 +36,11 @@ def listing(entries: tuple[Entry, ...], folder: Path) -> str:
 
 def compute(entry: Entry, workdir: Path, folder: Path) -> None:
     """Computes the jobs of a figure that the workdir lacks, and writes its rows if all are done."""
-    kept = workdir / entry.key.replace("/", "_")
+    job_folder = workdir / entry.key.replace("/", "_")
     jobs = FIGURES[entry.key]()
     commit = (git_revision() or "")[:7]
     for number, job in enumerate(jobs, start=1):
-        path = kept / f"{job.name}.csv"
+        path = job_folder / f"{job.name}.csv"
         if path.exists():
             continue
         print(f"{entry.key} [{number}/{len(jobs)}] {job.name}", flush=True)
@@ -50,7 +50,7 @@ def compute(entry: Entry, workdir: Path, folder: Path) -> None:
         cost = rows.Point("", "", "", rows.COST, seconds)
         rows.write_rows(path, entry.key, [*points, cost], commit)
         print(f"  {seconds:.1f} s of CPU", flush=True)
-    tables = [rows.read_rows(kept / f"{job.name}.csv") for job in jobs]
+    tables = [rows.read_rows(job_folder / f"{job.name}.csv") for job in jobs]
     table = pd.concat(tables, ignore_index=True)
     is_cost = table["metric"] == rows.COST
     total = table[is_cost].tail(1).assign(mean=round(table.loc[is_cost, "mean"].sum(), 1))

@@ -58,11 +58,11 @@ def outcome_of(entry: Entry, table: pd.DataFrame) -> Outcome:
     every: list[Comparison] = []
     sentences = []
     for check in entry.checks:
-        found = comparisons(check, points)
-        if not found:
+        results = comparisons(check, points)
+        if not results:
             raise ConfigError(f"{entry.key}: the rows have nothing for the check {check.text!r}")
-        sentences.append(_sentence(check, found))
-        every += found
+        sentences.append(_sentence(check, results))
+        every += results
     return Outcome(overall([comparison.holds for comparison in every]), tuple(sentences))
 
 
@@ -78,25 +78,25 @@ def overall(words: Sequence[str]) -> str:
 def comparisons(check: Check, points: Sequence[Point]) -> list[Comparison]:
     """The comparisons of a check, in the order of the rows."""
     values = {(p.panel, p.series, str(p.x)): p for p in points if p.metric == check.metric}
-    found = []
+    results = []
     for (panel, series, x), value in values.items():
         if series != check.of or (check.panels and panel not in check.panels):
             continue
         if check.x and x not in check.x:
             continue
         if isinstance(check.than, str):
-            other = values.get((panel, check.than or check.of, check.than_x or x))
-            if other is None or other is value:
+            partner = values.get((panel, check.than or check.of, check.than_x or x))
+            if partner is None or partner is value:
                 continue
-            against = Side(other.mean, other.std, other.seeds)
+            against = Side(partner.mean, partner.std, partner.seeds)
         else:
             against = Side(float(check.than), 0.0, 0)
-        found.append(_compared(check, value, against, ", ".join(filter(None, (panel, x)))))
-    return found
+        results.append(_compared(check, value, against, ", ".join(filter(None, (panel, x)))))
+    return results
 
 
-def _compared(check: Check, value: Point, other: Side, where: str) -> Comparison:
-    result = compare(Side(value.mean, value.std, value.seeds), other, check.margin)
+def _compared(check: Check, value: Point, partner: Side, where: str) -> Comparison:
+    result = compare(Side(value.mean, value.std, value.seeds), partner, check.margin)
     low, high, margin = result.low, result.high, check.margin
     if math.isnan(low):
         holds = "undecided"
@@ -108,17 +108,17 @@ def _compared(check: Check, value: Point, other: Side, where: str) -> Comparison
     return Comparison(where, result.difference, low, high, holds)
 
 
-def _sentence(check: Check, found: Sequence[Comparison]) -> str:
-    words = [comparison.holds for comparison in found]
+def _sentence(check: Check, results: Sequence[Comparison]) -> str:
+    words = [comparison.holds for comparison in results]
     names = {"yes": "holds", "no": "contradicted", "undecided": "undecided"}
     counts = ", ".join(f"{names[w]} in {words.count(w)}" for w in names if w in words)
-    shown, about = list(found), ""
-    if len(found) > LISTED:
-        order = sorted(found, key=lambda comparison: comparison.difference)
+    shown, about = list(results), ""
+    if len(results) > LISTED:
+        order = sorted(results, key=lambda comparison: comparison.difference)
         shown = [order[0], order[len(order) // 2], order[-1]]
         about = "least, middle and largest: "
     text = "; ".join(f"{c.where} {_difference(c)}".strip() for c in shown)
-    return f"{check.text}: {counts} of {len(found)} ({about}{text})."
+    return f"{check.text}: {counts} of {len(results)} ({about}{text})."
 
 
 def _difference(comparison: Comparison) -> str:

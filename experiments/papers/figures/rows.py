@@ -81,7 +81,7 @@ def points_of(table: pd.DataFrame) -> list[Point]:
     return [Point(*(getattr(row, name) for name in Point._fields)) for row in table.itertuples()]
 
 
-def kept(figure: str) -> list[Point]:
+def recorded(figure: str) -> list[Point]:
     """The recorded values of another figure, which must have been run."""
     points = points_of(read_rows(path_of(ROWS, figure)))
     if not points:

@@ -15,7 +15,7 @@ import fsjax
 from configs.rewiring import num_features
 from experiments.launch.experiment import build_method, evaluated, load_data, make_plan
 from experiments.papers.cells import Run
-from experiments.papers.figures.rows import Job, Point, kept, point
+from experiments.papers.figures.rows import Job, Point, point, recorded
 from experiments.papers.runs import config_of
 from fsjax.method import Batch, PyTree, TrainState
 from fsjax.methods.wast import strengths
@@ -155,8 +155,8 @@ def attention(dataset: str, method: str, update: str, epochs: int) -> list[Point
 def stepwise(method: fsjax.Method) -> fsjax.Method:
     """QuickSelection whose topology changes after each step; its random rule reads no rows."""
 
-    def after_step(state: TrainState, *others: Any) -> TrainState:
-        return method.after_epoch(method.after_step(state, *others), *others[-2:])
+    def after_step(state: TrainState, *arguments: Any) -> TrainState:
+        return method.after_epoch(method.after_step(state, *arguments), *arguments[-2:])
 
     return method._replace(after_step=after_step, after_epoch=lambda state, data, key: state)
 
@@ -186,7 +186,9 @@ FIGURES: dict[str, Callable[[], list[Job]]] = {
     "wast/8": lambda: jobs(terms, [(d,) for d in ("madelon", "usps", "coil20")]),
     "wast/10": lambda: [
         *jobs(attention, [("mnist", "quick_selection", "step", 1), ("mnist", "wast", "epoch", 1)]),
-        Job("figure-6", lambda: [p for p in kept("wast/6") if p.panel == "mnist" and p.x != "2"]),
+        Job(
+            "figure-6", lambda: [p for p in recorded("wast/6") if p.panel == "mnist" and p.x != "2"]
+        ),
     ],
     "wast/11": lambda: jobs(with_noise, [(method, "coil20") for method in NEURAL]),
 }

@@ -48,7 +48,7 @@ def main() -> None:
     """Trains and prunes the networks, and writes the table."""
     options = flags.FLAGS
     chosen = problem(options.data)
-    first, second = (digits(chosen, low) for low in (0, 5))
+    low_digits, high_digits = (digits(chosen, low) for low in (0, 5))
     pretrain = trainer(chosen, None, options.steps)
     trainers = {
         name: trainer(chosen, recipe, options.steps)
@@ -57,14 +57,14 @@ def main() -> None:
     rows = []
     for seed in range(options.seeds):
         new = jax.jit(chosen.model.init)(jax.random.key(seed), chosen.train[0][:1])
-        pretrained = pretrain(new, seed, 1e-3, *first.train)
-        other = jax.jit(chosen.model.init)(jax.random.key(seed + 1000), chosen.train[0][:1])
-        layers = {**pretrained["params"], "Dense_2": other["params"]["Dense_2"]}
-        few = tuple(part[: options.rows] for part in second.train)
+        pretrained = pretrain(new, seed, 1e-3, *low_digits.train)
+        fresh = jax.jit(chosen.model.init)(jax.random.key(seed + 1000), chosen.train[0][:1])
+        layers = {**pretrained["params"], "Dense_2": fresh["params"]["Dense_2"]}
+        few = tuple(part[: options.rows] for part in high_digits.train)
         for (label, density), train in trainers.items():
             for rate in map(float, options.rates):
                 params = train({"params": layers}, seed, rate, *few)
-                rows.append((label, density, rate, seed, accuracy(chosen, second, params)))
+                rows.append((label, density, rate, seed, accuracy(chosen, high_digits, params)))
                 print(*rows[-1], flush=True)
     path = Path(options.out)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,14 +76,14 @@ def recipes(densities: list[str], steps: int) -> dict[tuple[str, float], Recipe 
     """The recipes by name and density; they prune from an eighth to three quarters of the steps."""
     gradual = sparsity.polynomial(steps // 8, 3 * steps // 4, every=max(steps // 100, 1))
     options: dict[str, Any] = {"schedule": gradual, "distribution": "uniform"}
-    found: dict[tuple[str, float], Recipe | None] = {("dense", 1.0): None}
+    by_name: dict[tuple[str, float], Recipe | None] = {("dense", 1.0): None}
     for density in map(float, densities):
-        found["magnitude", density] = sparsity.magnitude(density, **options)
-        found["movement", density] = sparsity.movement(density, **options)
-        found["movement, straight-through", density] = sparsity.movement(
+        by_name["magnitude", density] = sparsity.magnitude(density, **options)
+        by_name["movement", density] = sparsity.movement(density, **options)
+        by_name["movement, straight-through", density] = sparsity.movement(
             density, straight_through=True, **options
         )
-    return found
+    return by_name
 
 
 def digits(chosen: Problem, low: int) -> Digits:
