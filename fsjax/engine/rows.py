@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from fsjax import tasks
-from fsjax.method import Batch, PyTree, Spec, TrainingRows
+from fsjax.method import About, Batch, PyTree, Spec, TrainingRows
 from fsjax.tables.scaled import DeviceTable, HostTable
 from fsjax.tables.sparse_rows import SparseRows
 from fsjax.tables.streamed_rows import StreamedRows
@@ -86,6 +86,22 @@ def take_rows(tree: PyTree, rows: np.ndarray | int) -> PyTree:
 def whole_table(spec: Spec) -> bool:
     """Whether an epoch has one batch of all rows, including padding."""
     return spec.batch_size == spec.num_rows and spec.steps_per_epoch == 1 and spec.repeats == 1
+
+
+def merges_copies(about: About, spec: Spec) -> bool:
+    """Whether batches hold the copies of a row as one row of larger weight.
+
+    They have more rows than the table, so that a product with them takes longer than one with the
+    table. A loss that replaces the task's may read weights in another way.
+    """
+    own_loss = spec.loss is not None or spec.registered_task is not None
+    return about.merges_copies and not own_loss and spec.batch_size > spec.num_rows
+
+
+def copies(rows: Array, real: Array, num_rows: int) -> Array:
+    """``(N,)`` float32, how often a batch of :func:`batch_indices` holds each row of the table."""
+    is_row = rows[:, None] == jnp.arange(num_rows)
+    return jnp.sum(jnp.where(is_row, real[:, None], 0.0), axis=0)
 
 
 def batch_indices(spec: Spec, key: Array, num_real: Array) -> tuple[Array, Array]:

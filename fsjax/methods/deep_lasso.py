@@ -77,7 +77,9 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
             return body.train(params, state, batch._replace(x=x), key)
 
         (value, aux), slopes = jax.value_and_grad(loss_at, has_aux=True)(batch.x)
-        norms = jnp.sqrt(jnp.sum(jnp.square(slopes), axis=0) + SMOOTHING)
+        # A row of weight c counts as c rows, each with the c-th part of its slopes.
+        squares = jnp.square(slopes) / row_counts(batch.weight)[:, None]
+        norms = jnp.sqrt(jnp.sum(squares, axis=0) + SMOOTHING)
         return value + penalty * jnp.sum(norms), aux
 
     def predict(state: TrainState, x: Array) -> Array:
@@ -96,12 +98,13 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
         if is_sparse(data.x):
             norms = sparse_norms(outputs, state.spec.loss_of, data.x, y, data.weight)
         else:
-            norms = jnp.linalg.norm(jax.grad(loss_at)(data.x), axis=0)
+            slopes = jax.grad(loss_at)(data.x)
+            norms = jnp.linalg.norm(slopes / jnp.sqrt(row_counts(data.weight))[:, None], axis=0)
         return state.replace(extra={**state.extra, "norms": norms})
 
     return Method(
         # Per weight: forward 2, gradient by the inputs 2, and twice that for the backward passes.
-        About(tasks=tasks.SUPERVISED, sparse=True, flops=12.0),
+        About(tasks=tasks.SUPERVISED, sparse=True, merges_copies=body.merges_copies, flops=12.0),
         init=init,
         loss=loss,
         optimizer=body.tx,
@@ -112,6 +115,11 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
     )
 
 
+def row_counts(weight: Array) -> Array:
+    """``(B,)`` weights of rows as numbers to divide by: 1 for rows that do not count."""
+    return jnp.where(weight > 0, weight, 1.0)
+
+
 def sparse_norms(
     outputs: Callable[[Array], Array], loss: Loss, x: SparseRows, y: Array, weight: Array
 ) -> Array:
@@ -120,6 +128,7 @@ def sparse_norms(
     last = len(x) - 1
     # By the outputs of all rows at once, because some losses compare rows with each other.
     by_outputs = jax.grad(loss)(map_rows(outputs, x, ROWS_AT_ONCE), y, weight)
+    by_outputs = by_outputs / jnp.sqrt(row_counts(weight))[:, None]
 
     def add(chunk: Array, squares: Array) -> Array:
         number = chunk * size + jnp.arange(size)

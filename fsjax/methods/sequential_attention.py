@@ -139,7 +139,13 @@ def sequential_attention(
         return selections(num_phases, epochs + body.finetune_epochs, body.mask_epochs(spec))
 
     return Method(
-        About(tasks=SUPERVISED, num_features=num_features, takes_groups=True, sparse=True),
+        About(
+            tasks=SUPERVISED,
+            num_features=num_features,
+            takes_groups=True,
+            sparse=True,
+            merges_copies=body.merges_copies,
+        ),
         init=init,
         loss=loss,
         optimizer=body.tx,

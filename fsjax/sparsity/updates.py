@@ -363,7 +363,7 @@ def keep_moments(
 ) -> PyTree:
     """The state of an optimiser where connections were kept, its initial value elsewhere."""
     fresh = optimizer.init(changed.params)
-    selected = _in_place_of_copies(optimizer, state, changed.kept)
+    selected = in_place_of_copies(optimizer, state, changed.kept)
 
     def choose(keep: Array | bool, old: Array, initial: Array) -> Array:
         # Factored moments have no entry for each connection.
@@ -374,17 +374,20 @@ def keep_moments(
     return jax.tree.map(choose, selected, state, fresh)
 
 
-def _in_place_of_copies(
-    optimizer: optax.GradientTransformation, state: PyTree, kept: PyTree
+def in_place_of_copies(
+    optimizer: optax.GradientTransformation, state: PyTree, kept: PyTree, others: bool = True
 ) -> PyTree:
-    """``kept`` in place of every copy of the parameters, and True in place of everything else."""
+    """``kept`` in place of every copy of the parameters in the state of an optimiser.
+
+    In place of everything else is ``others``.
+    """
     try:
         return optax.tree.map_params(
             optimizer,
             lambda leaf, keep: leaf if _is_masked_out(leaf) else keep,
             state,
             kept,
-            transform_non_params=lambda _: True,
+            transform_non_params=lambda _: others,
             is_leaf=_is_masked_out,
         )
     except IndexError:
@@ -395,7 +398,7 @@ def _in_place_of_copies(
         def is_copy(node: Any) -> bool:
             return structure == jax.tree.structure(node)
 
-        return jax.tree.map(lambda node: kept if is_copy(node) else True, state, is_leaf=is_copy)
+        return jax.tree.map(lambda node: kept if is_copy(node) else others, state, is_leaf=is_copy)
 
 
 def _is_masked_out(node: Any) -> bool:

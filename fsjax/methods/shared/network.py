@@ -105,6 +105,11 @@ class NetworkOptions:
             image_order=spec.image_order,
         )
 
+    @property
+    def merges_copies(self) -> bool:
+        """``About.merges_copies``: dropout and batch statistics treat each row of a batch alike."""
+        return self.network == "mlp" and not (self.batch_norm or self.dropout)
+
     def mask_epochs(self, spec: Spec) -> int:
         """Number of epochs before fine-tuning; ConfigError if there are none."""
         epochs = spec.num_epochs - self.finetune_epochs
