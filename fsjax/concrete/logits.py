@@ -19,8 +19,8 @@ from fsjax.errors import ConfigError, check_whole
 
 Params = dict[str, Array]
 
-#: Largest default of the embedding size P, which otherwise is D as in the papers.
-MAX_EMBEDDING = 1024
+#: Largest default number P x D of weights of the map, and the P that is allowed in any case.
+MAX_WEIGHTS, MIN_EMBEDDING = 2**20, 64
 
 PARAMETRISATIONS = ("direct", "full", "diagonal", "scalar")
 
@@ -38,8 +38,11 @@ class Parametrisation(NamedTuple):
 
 
 def default_embedding_dim(num_features: int) -> int:
-    """P = D as in the papers, but at most 1024, because the map has P x D weights."""
-    return min(num_features, MAX_EMBEDDING)
+    """P = D as in the papers up to 1024 columns, and fewer beyond, at least 64.
+
+    The map then has at most 2^20 weights, except where D is above 2^14.
+    """
+    return min(num_features, max(MAX_WEIGHTS // num_features, MIN_EMBEDDING))
 
 
 def near_zero(key: Array, shape: tuple[int, int]) -> Array:

@@ -157,6 +157,8 @@ class Selector(SelectorMixin, Reader):
         # Drawn if random_state is not a number; the other seeds are the next numbers.
         count, first = check_whole("n_seeds", self.n_seeds), inputs.first_seed(self.random_state)
         dataset, split, weight = self._data(rows, targets, weight, first)
+        is_default = self.early_stopping == self.registration.early_stopping
+        patience = None if is_default and not len(split.valid) else self.early_stopping
         group_labels = getattr(self, "groups", None)
         groups = inputs.numbers_of_groups(group_labels, self.n_features_in_)
         wanted = self._number_to_select(int(groups.max()) + 1)
@@ -173,7 +175,7 @@ class Selector(SelectorMixin, Reader):
             sample_weight=weight,
             groups=None if group_labels is None else groups,
             progress=check_flag("verbose", self.verbose),
-            early_stopping=self.early_stopping,
+            early_stopping=patience,
             max_time=self.max_time,
             callback=self.callback,
             keep_partial=self.keep_partial,

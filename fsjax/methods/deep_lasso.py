@@ -41,6 +41,7 @@ SMOOTHING = 1e-8
     optimises="the loss plus the norms of its gradients with respect to each column",
     num_epochs=100,
     batch_size=128,
+    early_stopping=20,
     training={"min_steps_per_epoch": 10},
     small={"hidden": (6,)},
     options=replace(PLAIN, hidden=(200,), optimizer="adamw", weight_decay=2e-4),
@@ -52,6 +53,9 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
     It minimises ``L + lambda sum_j ||(dL / dx_1j, ..., dL / dx_Bj)||_2`` over the B rows of a
     batch, where L is their mean loss. For a linear regression this is a group lasso whose weights
     are multiplied by the size of the residuals.
+
+    Nothing is annealed, and the columns are those of the best epoch on validation rows, so the
+    estimator stops by default 20 epochs after it.
 
     Args:
       penalty: lambda, at least 0. The authors' code weights the two terms by 1 - w and w, that is
