@@ -169,7 +169,8 @@ class _Network:
         return bool(ZeroedReader(self._traced, zeroed, reader.unchanged).sources & STREAM)
 
     def _begins_as_the_next(self, reader: ZeroedReader, part: _Part, next_: _Part | None) -> bool:
-        return next_ is not None and self._first(reader, part) == self._first(reader, next_)
+        first = self._first(reader, part)
+        return next_ is not None and bool(first) and first == self._first(reader, next_)
 
     def _first(self, reader: ZeroedReader, part: _Part) -> set[int]:
         """Numbers of the values from elsewhere that meet parameters of a part."""

@@ -80,7 +80,8 @@ def remove_blocks(
     A block is a part of the parameters without which the network remains as it is, because the
     part adds to what it is given: subtrees that are numbered (``Block_0``, ``Block_1``, entries of
     lists) and layers of a ``scan`` over stacked parameters. Names only say which subtrees are
-    tried; the program tells whether a subtree is a block.
+    tried; the program tells whether a subtree is a block. A module that treats its blocks
+    differently by their numbers has to be told which are left.
 
         shallower = sparsity.remove_blocks(model.apply, variables, x, ratio=0.5)
         Network(depth=shallower.depths["params/Block"]).apply(shallower.params, x)

@@ -63,6 +63,9 @@ _KEEPS_ZERO = frozenset(
 )
 _READS_ZERO = frozenset("dynamic_slice gather".split())
 
+#: Operations that are not finite if their last operand is 0.
+_INFINITE_AT_ZERO = frozenset("div log rsqrt integer_pow".split())
+
 #: Operations that return 0 if one of their operands is 0 and the others are finite.
 _PRODUCTS = frozenset("mul dot_general conv_general_dilated".split())
 
@@ -90,6 +93,7 @@ class ZeroedReader(LoopReader[Value]):
         self._numbers: dict[Any, int] = {}
         self._within: list[int] = []
         self._maxima: dict[int, set[int]] = {}
+        self._infinite: set[int] = set()
         num_params = len(traced.params)
         self._params = {self._number(("parameter", i)): i for i in range(num_params)}
         self.outputs = self.run(
@@ -192,11 +196,11 @@ class ZeroedReader(LoopReader[Value]):
         """The value of an operation with zeros, or of one that changes nothing."""
         numbers = [operand.number for operand in operands]
         shape = equation.outvars[0].aval.shape
-        if name in _PRODUCTS and 0 in numbers:
+        if name in _PRODUCTS and 0 in numbers and not self._infinite.intersection(numbers):
             return Value(0, _all_sources(operands))
         if name in _KEEPS_ZERO and not any(numbers):
             return Value(0, _all_sources(operands))
-        if name in _READS_ZERO or name == "div":
+        if name in _READS_ZERO or (name == "div" and numbers[1] != 0):
             return Value(0, _all_sources(operands)) if numbers[0] == 0 else None
         if name == "integer_pow" and equation.params["y"] > 0 and numbers[0] == 0:
             return Value(0, operands[0].sources)
@@ -236,6 +240,9 @@ class ZeroedReader(LoopReader[Value]):
         if name in ("entry", "collected") and not any(numbers):
             return Value(0, _all_sources(operands))
         number = self._number((name, key, numbers))
+        is_of_zero = name in _INFINITE_AT_ZERO and numbers[-1] == 0
+        if is_of_zero or self._infinite.intersection(numbers):
+            self._infinite.add(number)
         return Value(number, _all_sources(operands) | STREAM * (number in self._stream))
 
     def _number(self, key: Any) -> int:

@@ -297,6 +297,16 @@ def turned(params: PyTree, x: Array) -> Array:
     return looped(lambda p, x: x + change(p, x))({**params, "layers": layers}, x)
 
 
+def unit(layer: PyTree, x: Array) -> Array:
+    y = change(layer, x)
+    return x + y * jax.lax.rsqrt((y**2).sum())
+
+
+def unit_ratio(layer: PyTree, x: Array) -> Array:
+    y = change(layer, x)
+    return x + y / jnp.sqrt((y**2).sum())
+
+
 CHANGES = "with its parameters at 0, the network is not the one without it"
 BEGINS = "no part like it is seen to go on with what it was given"
 ELSEWHERE = "is also read elsewhere"
@@ -311,6 +321,8 @@ ELSEWHERE = "is also read elsewhere"
         (through(lambda p, x: x / 2 + change(p, x)), LIST, BEGINS),
         (through(lambda p, x: jnp.tanh(x + change(p, x))), LIST, BEGINS),
         (through(standardized), LIST, BEGINS),
+        (through(unit), LIST, CHANGES),
+        (through(unit_ratio), LIST, CHANGES),
         (all_layers, LIST, ELSEWHERE),
         (looped(change), STACK, CHANGES),
         (looped(lambda p, x: jnp.tanh(x + change(p, x))), STACK, CHANGES),
