@@ -145,7 +145,7 @@ class Registration:
     Attributes:
       name: name of the builder.
       build: the undecorated builder.
-      estimator, paper, optimises, num_epochs, batch_size, early_stopping, scaling, training, small,
+      estimator, paper, optimises, num_epochs, batch_size, scaling, training, small,
         options: the arguments of :func:`register`.
       parameters: all arguments by name, including those of ``options``.
       kinds: the parsed annotation of each argument.
@@ -158,7 +158,6 @@ class Registration:
     optimises: str
     num_epochs: int
     batch_size: int | None
-    early_stopping: int | None
     scaling: str
     training: Mapping[str, Any]
     small: Mapping[str, Any]
@@ -218,7 +217,6 @@ def register(
     optimises: str = "",
     num_epochs: int = 100,
     batch_size: int | None = 64,
-    early_stopping: int | None = None,
     scaling: str = "standard",
     training: Mapping[str, Any] = {},
     small: Mapping[str, Any] = {},
@@ -240,9 +238,7 @@ def register(
       optimises: one line on what it does, for tables.
       num_epochs: default of the estimator and of the default configuration.
       batch_size: likewise; ``None`` takes all training rows.
-      early_stopping: default of the estimator, for methods that anneal nothing and keep the best
-        epoch, so that it selects the same columns unless a later epoch would have been better.
-      scaling: default of both, a kind of :func:`fsjax.data.fit_scaler`.
+      scaling: likewise, a kind of :func:`fsjax.data.fit_scaler`.
       training: further fixed arguments of :func:`fsjax.fit`.
       small: arguments for tests on tables with a dozen columns.
       options: where the builder's ``**options`` come from: an instance of a dataclass, whose
@@ -291,7 +287,6 @@ def register(
             optimises=optimises,
             num_epochs=num_epochs,
             batch_size=batch_size,
-            early_stopping=early_stopping,
             scaling=scaling,
             training=training,
             small=small,

@@ -19,7 +19,7 @@ from fsjax.errors import ConfigError, check_whole
 
 Params = dict[str, Array]
 
-#: Largest default number P x D of weights of the map, and the P that is allowed in any case.
+#: Largest default number P x D of weights of the map, and the smallest default P below D.
 MAX_WEIGHTS, MIN_EMBEDDING = 2**20, 64
 
 PARAMETRISATIONS = ("direct", "full", "diagonal", "scalar")
@@ -38,10 +38,7 @@ class Parametrisation(NamedTuple):
 
 
 def default_embedding_dim(num_features: int) -> int:
-    """P = D as in the papers up to 1024 columns, and fewer beyond, at least 64.
-
-    The map then has at most 2^20 weights, except where D is above 2^14.
-    """
+    """P = D as in the papers up to 1024 columns, beyond them 2^20 / D, but at least 64."""
     return min(num_features, max(MAX_WEIGHTS // num_features, MIN_EMBEDDING))
 
 

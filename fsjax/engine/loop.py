@@ -18,15 +18,7 @@ from fsjax.engine.epoch_metrics import (
     topology_metrics,
 )
 from fsjax.engine.mesh import split_rows
-from fsjax.engine.rows import (
-    Arrays,
-    MemoryRows,
-    as_batch,
-    batch_indices,
-    copies,
-    merges_copies,
-    whole_table,
-)
+from fsjax.engine.rows import Arrays, MemoryRows, as_batch, batch_at, batch_indices, whole_table
 from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainingRows, TrainState, for_run
 from fsjax.registry import MethodStructure
 
@@ -138,12 +130,9 @@ def train_epoch(
     else:
         num_real = jnp.sum(everything.weight > 0, dtype=jnp.int32)
         slots = batch_indices(spec, key_order, num_real)
-        merges = merges_copies(method.about, spec)
 
         def batch_of(rows: Array, real: Array) -> Batch[Array]:
-            batch = everything.take(slice(None) if merges else rows)
-            times = copies(rows, real, spec.num_rows) if merges else real
-            return split_rows(batch._replace(weight=batch.weight * times))
+            return split_rows(batch_at(method.about, spec, everything, rows, real))
 
         numbers = jnp.arange(spec.steps_per_epoch)
         step = numbered_step(method, key_steps, batch_of)

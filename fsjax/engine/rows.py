@@ -88,20 +88,21 @@ def whole_table(spec: Spec) -> bool:
     return spec.batch_size == spec.num_rows and spec.steps_per_epoch == 1 and spec.repeats == 1
 
 
-def merges_copies(about: About, spec: Spec) -> bool:
-    """Whether batches hold the copies of a row as one row of larger weight.
+def batch_at(
+    about: About, spec: Spec, everything: TrainingRows, rows: Array, real: Array
+) -> Batch[Array]:
+    """A batch, of rows and their factors ``real`` ``(B,)`` from :func:`batch_indices`.
 
-    They have more rows than the table, so that a product with them takes longer than one with the
-    table. A loss that replaces the task's may read weights in another way.
+    By ``About.merges_copies`` it may be a table of fewer rows, whose weights count the copies.
     """
+    # A loss that replaces the task's may read weights in another way.
     own_loss = spec.loss is not None or spec.registered_task is not None
-    return about.merges_copies and not own_loss and spec.batch_size > spec.num_rows
-
-
-def copies(rows: Array, real: Array, num_rows: int) -> Array:
-    """``(N,)`` float32, how often a batch of :func:`batch_indices` holds each row of the table."""
-    is_row = rows[:, None] == jnp.arange(num_rows)
-    return jnp.sum(jnp.where(is_row, real[:, None], 0.0), axis=0)
+    if own_loss or not about.merges_copies or spec.batch_size <= spec.num_rows:
+        batch, factors = everything.take(rows), real
+    else:
+        batch, is_row = everything.take(slice(None)), rows[:, None] == jnp.arange(spec.num_rows)
+        factors = jnp.sum(jnp.where(is_row, real[:, None], 0.0), axis=0)
+    return batch._replace(weight=batch.weight * factors)
 
 
 def batch_indices(spec: Spec, key: Array, num_real: Array) -> tuple[Array, Array]:

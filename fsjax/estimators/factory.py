@@ -84,7 +84,7 @@ def _common(
       groups: ``(D,)`` the group of each column, labels of any kind. Groups are selected as a whole,
         and K counts groups.
       early_stopping: number of epochs without a better validation loss after which a seed stops;
-        ``None`` trains all epochs{early_stopping}.
+        ``None``, and a default without validation rows, trains all epochs.
       max_time: seconds after which training stops and keeps what was learned.
       keep_partial: whether the first Ctrl-C stops training with a warning and keeps what was
         learned; otherwise it raises KeyboardInterrupt, which also ends a cross-validation around.
@@ -175,7 +175,7 @@ def _signature(registration: Registration) -> inspect.Signature:
         "task": about.tasks[0],
         "num_epochs": registration.num_epochs,
         "batch_size": registration.batch_size,
-        "early_stopping": registration.early_stopping,
+        "early_stopping": registration.training.get("early_stopping"),
         "standardize": _STANDARDIZE.get(registration.scaling, registration.scaling),
     }
     for name, default in defaults.items():
@@ -195,9 +195,6 @@ def _documentation(registration: Registration, arguments: Collection[str]) -> st
         none="keeps the columns whose gate opens" if about.gates else "takes half of them",
         tasks=" or ".join(f"``{task!r}``" for task in about.tasks),
         num_epochs=registration.num_epochs,
-        early_stopping=", as a default does without validation rows"
-        if registration.early_stopping
-        else "",
     )
     first: list[str] = []
     last: list[str] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -41,8 +42,7 @@ SMOOTHING = 1e-8
     optimises="the loss plus the norms of its gradients with respect to each column",
     num_epochs=100,
     batch_size=128,
-    early_stopping=20,
-    training={"min_steps_per_epoch": 10},
+    training={"min_steps_per_epoch": 10, "early_stopping": 20},
     small={"hidden": (6,)},
     options=replace(PLAIN, hidden=(200,), optimizer="adamw", weight_decay=2e-4),
     without=("finetune_epochs", "finetune_learning_rate"),
@@ -52,10 +52,8 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
 
     It minimises ``L + lambda sum_j ||(dL / dx_1j, ..., dL / dx_Bj)||_2`` over the B rows of a
     batch, where L is their mean loss. For a linear regression this is a group lasso whose weights
-    are multiplied by the size of the residuals.
-
-    Nothing is annealed, and the columns are those of the best epoch on validation rows, so the
-    estimator stops by default 20 epochs after it.
+    are multiplied by the size of the residuals. Nothing is annealed, and the columns are those of
+    the best epoch on validation rows, so the estimator stops by default 20 epochs after it.
 
     Args:
       penalty: lambda, at least 0. The authors' code weights the two terms by 1 - w and w, that is
@@ -82,8 +80,8 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
 
         (value, aux), slopes = jax.value_and_grad(loss_at, has_aux=True)(batch.x)
         # A row of weight c counts as c rows, each with the c-th part of its slopes.
-        squares = jnp.square(slopes) / row_counts(batch.weight)[:, None]
-        norms = jnp.sqrt(jnp.sum(squares, axis=0) + SMOOTHING)
+        counts = jnp.where(batch.weight > 0, batch.weight, 1.0)[:, None]
+        norms = jnp.sqrt(jnp.sum(jnp.square(slopes) / counts, axis=0) + SMOOTHING)
         return value + penalty * jnp.sum(norms), aux
 
     def predict(state: TrainState, x: Array) -> Array:
@@ -91,19 +89,15 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
 
     def finish(state: TrainState, data: TrainingRows, key: Array) -> TrainState:
         del key
-        y = dense(data.y)
+        y, outputs = dense(data.y), partial(predict, state)
 
         def loss_at(x: Array) -> Array:
-            return state.spec.loss_of(predict(state, x), y, data.weight)
-
-        def outputs(x: Array) -> Array:
-            return predict(state, x)
+            return state.spec.loss_of(outputs(x), y, data.weight)
 
         if is_sparse(data.x):
             norms = sparse_norms(outputs, state.spec.loss_of, data.x, y, data.weight)
         else:
-            slopes = jax.grad(loss_at)(data.x)
-            norms = jnp.linalg.norm(slopes / jnp.sqrt(row_counts(data.weight))[:, None], axis=0)
+            norms = jnp.linalg.norm(jax.grad(loss_at)(data.x), axis=0)
         return state.replace(extra={**state.extra, "norms": norms})
 
     return Method(
@@ -119,11 +113,6 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
     )
 
 
-def row_counts(weight: Array) -> Array:
-    """``(B,)`` weights of rows as numbers to divide by: 1 for rows that do not count."""
-    return jnp.where(weight > 0, weight, 1.0)
-
-
 def sparse_norms(
     outputs: Callable[[Array], Array], loss: Loss, x: SparseRows, y: Array, weight: Array
 ) -> Array:
@@ -132,7 +121,6 @@ def sparse_norms(
     last = len(x) - 1
     # By the outputs of all rows at once, because some losses compare rows with each other.
     by_outputs = jax.grad(loss)(map_rows(outputs, x, ROWS_AT_ONCE), y, weight)
-    by_outputs = by_outputs / jnp.sqrt(row_counts(weight))[:, None]
 
     def add(chunk: Array, squares: Array) -> Array:
         number = chunk * size + jnp.arange(size)

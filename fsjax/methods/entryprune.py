@@ -31,8 +31,8 @@ from fsjax.method import (
 from fsjax.methods.shared.network import PLAIN, NetworkOptions, first_kernel, with_kernel
 from fsjax.registry import register
 from fsjax.sparsity import largest, random_subset
-from fsjax.sparsity.topology import cond_with_key
-from fsjax.sparsity.updates import in_place_of_copies
+from fsjax.sparsity.topology import Changed, cond_with_key
+from fsjax.sparsity.updates import keep_moments, move_moments
 from fsjax.tasks import SUPERVISED
 
 #: Score of columns that have not been tried; scores of all others are at least minus sqrt(D).
@@ -76,6 +76,7 @@ def entryprune(
       The method; it predicts from the K columns alone.
     """
     body = NetworkOptions(**options)
+    merges = body.merges_copies
 
     def num_inputs(spec: Spec) -> int:
         others = spec.num_columns - num_features
@@ -134,19 +135,14 @@ def entryprune(
         return Selection(best, distinct_top_k(best, num_features, None, state.feature_mask))
 
     return Method(
-        About(
-            tasks=SUPERVISED,
-            num_features=num_features,
-            sparse=True,
-            merges_copies=body.merges_copies,
-        ),
+        About(tasks=SUPERVISED, num_features=num_features, sparse=True, merges_copies=merges),
         init=init,
         loss=loss,
         optimizer=body.tx,
         predict=predict,
         select=select,
         after_step=after_step,
-        monitor=lambda state: {"num_tried": num_tried(state.extra["best"])},
+        monitor=lambda state: {"num_tried": jnp.sum(state.extra["best"] > NEVER, dtype="f4")},
         phases=lambda spec: first_and_last_exchange(spec, num_features, num_inputs(spec), every),
     )
 
@@ -179,25 +175,13 @@ def enter(body: NetworkOptions, state: TrainState) -> TrainState:
     # The place of each new column among the old ones, or that of a column that is not kept.
     place = jnp.zeros(extra["kept"].shape, jnp.int32).at[old].set(jnp.arange(len(old)))[columns]
     kept = (extra["kept"][columns] & (old[place] == columns))[:, None]
-    tx, shape = body.tx(state.spec), first_kernel(state.params).shape
-    params = with_kernel(state.params, jnp.where(kept, first_kernel(state.params)[place], 0.0))
-    others = jax.tree.map(lambda _: False, params)
-
-    def moved(of_kernel: bool, moment: Array, initial: Array) -> Array:
-        # Factored moments have no entry for each connection.
-        if not of_kernel or jnp.shape(moment) != shape:
-            return moment
-        return jnp.where(kept, moment[place], initial)
-
-    of_kernel = in_place_of_copies(tx, state.opt_state, with_kernel(others, True), others=False)
-    moments = jax.tree.map(moved, of_kernel, state.opt_state, tx.init(params))
-    extra = {**extra, "columns": columns}
-    return state.replace(params=params, opt_state=moments, extra=extra)
-
-
-def num_tried(best: Array) -> Array:
-    """The number of columns that have been in the network, from scores ``(D,)``, as a float."""
-    return jnp.sum((best > NEVER).astype(jnp.float32))
+    kernel = jnp.where(kept, first_kernel(state.params)[place], 0.0)
+    params, tx = with_kernel(state.params, kernel), body.tx(state.spec)
+    others = jax.tree.map(lambda _: True, params)
+    moments = move_moments(tx, state.opt_state, with_kernel(others, place))
+    stay = with_kernel(others, jnp.broadcast_to(kept, kernel.shape))
+    moments = keep_moments(tx, moments, Changed(params, (), stay))
+    return state.replace(params=params, opt_state=moments, extra={**extra, "columns": columns})
 
 
 def first_and_last_exchange(

@@ -139,13 +139,7 @@ def sequential_attention(
         return selections(num_phases, epochs + body.finetune_epochs, body.mask_epochs(spec))
 
     return Method(
-        About(
-            tasks=SUPERVISED,
-            num_features=num_features,
-            takes_groups=True,
-            sparse=True,
-            merges_copies=body.merges_copies,
-        ),
+        About(tasks=SUPERVISED, num_features=num_features, takes_groups=True, sparse=True),
         init=init,
         loss=loss,
         optimizer=body.tx,

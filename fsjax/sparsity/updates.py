@@ -363,7 +363,7 @@ def keep_moments(
 ) -> PyTree:
     """The state of an optimiser where connections were kept, its initial value elsewhere."""
     fresh = optimizer.init(changed.params)
-    selected = in_place_of_copies(optimizer, state, changed.kept)
+    selected = _in_place_of_copies(optimizer, state, changed.kept)
 
     def choose(keep: Array | bool, old: Array, initial: Array) -> Array:
         # Factored moments have no entry for each connection.
@@ -374,20 +374,33 @@ def keep_moments(
     return jax.tree.map(choose, selected, state, fresh)
 
 
-def in_place_of_copies(
-    optimizer: optax.GradientTransformation, state: PyTree, kept: PyTree, others: bool = True
-) -> PyTree:
-    """``kept`` in place of every copy of the parameters in the state of an optimiser.
+def move_moments(optimizer: optax.GradientTransformation, state: PyTree, places: PyTree) -> PyTree:
+    """The state of an optimiser whose parameters have moved to other rows.
 
-    In place of everything else is ``others``.
+    Args:
+      places: with the structure of the parameters, for each row the one from which it came,
+        ``(rows,)`` int32; or ``True`` for parameters that stay.
     """
+
+    def moved(place: Array | bool, leaf: Array) -> Array:
+        # Factored moments may have no entry for each row.
+        has_rows = not isinstance(place, bool) and leaf.shape[:1] == place.shape
+        return leaf[place] if has_rows else leaf
+
+    return jax.tree.map(moved, _in_place_of_copies(optimizer, state, places), state)
+
+
+def _in_place_of_copies(
+    optimizer: optax.GradientTransformation, state: PyTree, kept: PyTree
+) -> PyTree:
+    """``kept`` in place of every copy of the parameters, and True in place of everything else."""
     try:
         return optax.tree.map_params(
             optimizer,
             lambda leaf, keep: leaf if is_masked_out(leaf) else keep,
             state,
             kept,
-            transform_non_params=lambda _: others,
+            transform_non_params=lambda _: True,
             is_leaf=is_masked_out,
         )
     except IndexError:
@@ -398,7 +411,7 @@ def in_place_of_copies(
         def is_copy(node: Any) -> bool:
             return structure == jax.tree.structure(node)
 
-        return jax.tree.map(lambda node: kept if is_copy(node) else others, state, is_leaf=is_copy)
+        return jax.tree.map(lambda node: kept if is_copy(node) else True, state, is_leaf=is_copy)
 
 
 def change_if(condition: Array, change: Callable[[PyTree], PyTree], carry: PyTree) -> PyTree:
