@@ -1,6 +1,6 @@
 """Compares cheaper defaults of estimators with the former ones: accuracy and CPU seconds.
 
-    python -m experiments.studies.wide_defaults --workdir=runs/wide --estimators=IPCAE
+    python -m experiments.studies.wide_defaults --workdir=runs/wide
 
 Both select K columns from the same training rows; a support vector machine and boosted trees on
 these columns are evaluated on other rows. ``rows.csv`` in the workdir has a line for each table,
@@ -26,12 +26,11 @@ from experiments.launch.csv_rows import add_rows, read_rows
 from experiments.studies.selectors.judge import judge
 from experiments.studies.selectors.tables import TABLES, Split, read, split
 from fsjax.engine.compilation import cache_by_default
-from fsjax.estimators import IPCAE, DeepLasso
+from fsjax.estimators import DeepLasso
 from fsjax.estimators.base import Selector
 
 #: The class of an estimator, and its former defaults for a number of columns.
 FORMER: dict[str, tuple[type[Selector], Callable[[int], dict[str, Any]]]] = {
-    "IPCAE": (IPCAE, lambda columns: {"embedding_dim": min(columns, 1024)}),
     "DeepLasso": (DeepLasso, lambda columns: {"early_stopping": None}),
 }
 

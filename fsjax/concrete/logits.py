@@ -19,8 +19,8 @@ from fsjax.errors import ConfigError, check_whole
 
 Params = dict[str, Array]
 
-#: Largest default number P x D of weights of the map, and the smallest default P below D.
-MAX_WEIGHTS, MIN_EMBEDDING = 2**20, 64
+#: Largest default of the embedding size P, which otherwise is D as in the papers.
+MAX_EMBEDDING = 1024
 
 PARAMETRISATIONS = ("direct", "full", "diagonal", "scalar")
 
@@ -38,8 +38,8 @@ class Parametrisation(NamedTuple):
 
 
 def default_embedding_dim(num_features: int) -> int:
-    """P = D as in the papers up to 1024 columns, beyond them 2^20 / D, but at least 64."""
-    return min(num_features, max(MAX_WEIGHTS // num_features, MIN_EMBEDDING))
+    """P = D as in the papers, but at most 1024, because the map has P x D weights."""
+    return min(num_features, MAX_EMBEDDING)
 
 
 def near_zero(key: Array, shape: tuple[int, int]) -> Array:

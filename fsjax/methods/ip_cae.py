@@ -36,8 +36,7 @@ def ip_cae(
     Args:
       num_features: K, the number of columns to select.
       weights: form of W: ``full`` (eq. 6), ``diagonal`` or ``scalar`` (section 4.2).
-      embedding_dim: P, for ``full`` only. ``None`` takes P = D as the paper does, and on tables of
-        more than 1024 columns ``2^20 / D``, rounded down, but at least 64.
+      embedding_dim: P, for ``full`` only. ``None`` takes P = D as the paper does, but at most 1024.
       bias: whether the map has a bias b.
       noise: ``batch`` draws one noise matrix per step; ``row`` draws one for each row, as for the
         published tables, at several times the cost.

@@ -19,8 +19,7 @@ K, D = 4, 6
 def test_embedding_size_is_capped_by_default() -> None:
     assert default_embedding_dim(617) == 617
     assert default_embedding_dim(1024) == 1024
-    assert default_embedding_dim(5_000) == 2**20 // 5_000
-    assert default_embedding_dim(20_000) == 64
+    assert default_embedding_dim(20_000) == 1024
 
 
 @pytest.mark.parametrize("init", LOGITS_INIT)
