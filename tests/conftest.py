@@ -10,12 +10,12 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import compile_costs
 import jax
 import marks
 import pytest
 
 import fsjax
-from fsjax.engine import programs
 from fsjax.estimators import ESTIMATORS
 from fsjax.registry import METHODS
 from fsjax.tasks import BUILDERS, TABLE
@@ -27,6 +27,7 @@ fsjax.use_cpu_devices(2)
 # Processes that tests start find the programs in the same folder.
 os.environ["FSJAX_CACHE"] = str(Path(__file__).parents[1] / ".pytest_cache")
 fsjax.use_compilation_cache()
+compile_costs.make_cheap()
 # A key that is used twice is an error, also inside compiled code.
 jax.config.update("jax_debug_key_reuse", True)
 
@@ -127,13 +128,11 @@ def forget_registered() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _free_programs() -> Iterator[None]:
-    """Frees the compiled programs of a module: Linux allows a process 65,530 mapped regions, of
-    which each takes several, and LLVM ends the process when there are no more.
+    """Frees compiled programs after each module.
 
     What is left afterwards stays, so that the garbage collector need not search it again: a
     collection of the whole process takes a tenth of a second.
     """
     yield
-    jax.clear_caches()
-    programs.free()
+    compile_costs.free()
     gc.freeze()
