@@ -186,6 +186,11 @@ def masks_of(opt_state: PyTree) -> PyTree:
     return unpack(states[0].masks)
 
 
+@jax.jit
+def _count_nonzero(*arrays: Array) -> list[Array]:
+    return [jnp.count_nonzero(array) for array in arrays]
+
+
 def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
     """Parameters that are 0 at inactive connections; needed once, before training.
 
@@ -204,7 +209,7 @@ def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
     for path, mask in leaves_by_name(masks).items():
         if isinstance(rest[path], jax.core.Tracer):
             break
-        before, after, active = map(jnp.count_nonzero, (numbers[path], rest[path], mask))
+        before, after, active = _count_nonzero(numbers[path], rest[path], mask)
         if after < before <= active:
             warnings.warn(
                 f"{path} is sparse already, and {before - after} of its {before} weights that are "

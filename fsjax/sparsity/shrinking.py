@@ -295,7 +295,7 @@ def _without(leaves: Mapping[str, Array], removed: Mapping[Axis, np.ndarray]) ->
     smaller = {path: np.asarray(leaves[path]) for path, _ in removed}
     for (path, axis), entries in removed.items():
         smaller[path] = np.delete(smaller[path], entries, axis)
-    return {path: jnp.asarray(leaf) for path, leaf in smaller.items()}
+    return jax.device_put(smaller)
 
 
 def _zeroed(leaves: Mapping[str, Array], removed: Mapping[Axis, np.ndarray]) -> dict[str, Array]:
@@ -303,7 +303,7 @@ def _zeroed(leaves: Mapping[str, Array], removed: Mapping[Axis, np.ndarray]) -> 
     zeroed = {path: np.array(leaves[path]) for path, _ in removed}
     for (path, axis), entries in removed.items():
         np.moveaxis(zeroed[path], axis, 0)[entries] = 0
-    return {path: jnp.asarray(leaf) for path, leaf in zeroed.items()}
+    return jax.device_put(zeroed)
 
 
 def _first_reasons(channels: Channels) -> str:
