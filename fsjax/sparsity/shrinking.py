@@ -207,8 +207,13 @@ def _is_close(outputs: Array, expected: Array) -> bool:
     """Whether outputs differ by rounding alone."""
     if not jnp.issubdtype(expected.dtype, jnp.inexact):
         return True  # Keys, and indices of the largest, which rounding may change.
-    size = float(jnp.max(jnp.abs(expected), initial=0))
-    return bool(jnp.allclose(outputs, expected, rtol=0, atol=1e-2 * size, equal_nan=True))
+    return bool(_is_rounding(outputs, expected))
+
+
+@jax.jit
+def _is_rounding(outputs: Array, expected: Array) -> Array:
+    size = jnp.max(jnp.abs(expected), initial=0)
+    return jnp.allclose(outputs, expected, rtol=0, atol=1e-2 * size, equal_nan=True)
 
 
 def _lowest(
