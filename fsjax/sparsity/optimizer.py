@@ -27,7 +27,7 @@ from fsjax.sparsity.masks import Where, apply_masks, is_kernel, is_packed, pack,
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.schedules import TopologySchedule
 from fsjax.sparsity.topology import number_to_drop
-from fsjax.sparsity.trees import leaves_by_name, path_name
+from fsjax.sparsity.trees import is_masked_out, leaves_by_name, path_name
 from fsjax.sparsity.updates import (
     Call,
     SparseState,
@@ -200,10 +200,10 @@ def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
     """
     masks = masks_of(opt_state)
     masked = jax.tree.map(
-        lambda mask, leaf: leaf if _is_other(mask) else jnp.where(mask, leaf, 0),
+        lambda mask, leaf: leaf if is_masked_out(mask) else jnp.where(mask, leaf, 0),
         masks,
         params,
-        is_leaf=_is_other,
+        is_leaf=is_masked_out,
     )
     numbers, rest = leaves_by_name(params), leaves_by_name(masked)
     for path, mask in leaves_by_name(masks).items():
@@ -228,11 +228,11 @@ def forward_params(params: PyTree, opt_state: PyTree) -> PyTree:
     """
     return jax.tree.map(
         lambda mask, p: (
-            p if _is_other(mask) else p + jax.lax.stop_gradient(jnp.where(mask, p, 0) - p)
+            p if is_masked_out(mask) else p + jax.lax.stop_gradient(jnp.where(mask, p, 0) - p)
         ),
         masks_of(opt_state),
         params,
-        is_leaf=_is_other,
+        is_leaf=is_masked_out,
     )
 
 
@@ -405,11 +405,6 @@ def _state_of(opt_state: PyTree) -> SparseState:
 def _sum_of(leaf: Array) -> Array:
     """Zeros for a sum over many steps, which bfloat16 would not hold."""
     return jnp.zeros_like(leaf, jnp.promote_types(leaf.dtype, jnp.float32))
-
-
-def _is_other(node: Any) -> bool:
-    """Whether a parameter belongs to another optimiser than this one."""
-    return isinstance(node, optax.MaskedNode)
 
 
 def _is_sparse(node: Any) -> bool:

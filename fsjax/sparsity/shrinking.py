@@ -184,14 +184,7 @@ def shrink(
 
 
 def _warn_of_fixed_lengths(function: Callable, shrunk: Shrunk, *inputs: PyTree) -> None:
-    program = jax.jit(function)
-    try:
-        outputs = program(shrunk.params, *inputs)
-    except Exception:  # Whatever a module raises that has to be built anew.
-        return
-    expected = program(shrunk.masked, *inputs)
-    pairs = zip(jax.tree.leaves(outputs), jax.tree.leaves(expected), strict=True)
-    if not all(np.shape(a) == np.shape(b) and _is_close(a, b) for a, b in pairs):
+    if gives_other_outputs(function, shrunk.params, shrunk.masked, *inputs):
         numbers = ", ".join(f"{number} in {name}" for name, number in shrunk.num_channels.items())
         warnings.warn(
             "the function gives other outputs with the smaller parameters than with the masked "
@@ -201,6 +194,19 @@ def _warn_of_fixed_lengths(function: Callable, shrunk: Shrunk, *inputs: PyTree) 
             FixedLengthWarning,
             stacklevel=3,
         )
+
+
+def gives_other_outputs(
+    function: Callable, params: PyTree, masked: PyTree, *inputs: PyTree
+) -> bool:
+    """Whether a function that smaller parameters fit gives other outputs than with masked ones."""
+    program = jax.jit(function)
+    try:
+        outputs = program(params, *inputs)
+    except Exception:  # Whatever a module raises that has to be built anew.
+        return False
+    pairs = zip(jax.tree.leaves(outputs), jax.tree.leaves(program(masked, *inputs)), strict=True)
+    return not all(np.shape(a) == np.shape(b) and _is_close(a, b) for a, b in pairs)
 
 
 def _is_close(outputs: Array, expected: Array) -> bool:
