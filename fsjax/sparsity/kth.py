@@ -77,6 +77,7 @@ def largest(values: Array, k: Array | int, among: Array | None = None) -> Array:
     return _first_by_bits(~ordered_bits(values), k, among)
 
 
+@functools.partial(_compiled, static_argnums=1)
 def random_order(key: Array, shape: tuple[int, ...]) -> Array:
     """Random uint32 numbers below 2^30; sorting by them gives a random order."""
     return jax.random.bits(key, shape, jnp.uint32) >> 2

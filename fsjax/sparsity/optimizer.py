@@ -186,6 +186,11 @@ def masks_of(opt_state: PyTree) -> PyTree:
     return unpack(states[0].masks)
 
 
+@jax.jit
+def _count_nonzero(*arrays: Array) -> list[Array]:
+    return [jnp.count_nonzero(array) for array in arrays]
+
+
 def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
     """Parameters that are 0 at inactive connections; needed once, before training.
 
@@ -204,7 +209,7 @@ def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
     for path, mask in leaves_by_name(masks).items():
         if isinstance(rest[path], jax.core.Tracer):
             break
-        before, after, active = map(jnp.count_nonzero, (numbers[path], rest[path], mask))
+        before, after, active = _count_nonzero(numbers[path], rest[path], mask)
         if after < before <= active:
             warnings.warn(
                 f"{path} is sparse already, and {before - after} of its {before} weights that are "
@@ -336,16 +341,26 @@ def check(
 def _problems_of_leaf(
     path: str, leaf: Array, mask: Array | None, recipe: Recipe | None
 ) -> Iterator[str]:
-    if jnp.issubdtype(leaf.dtype, jnp.inexact) and not jnp.isfinite(leaf).all():
-        yield f"{path} has {int((~jnp.isfinite(leaf)).sum())} numbers that are not finite"
+    is_inexact = jnp.issubdtype(leaf.dtype, jnp.inexact)
+    if is_inexact and (infinite := int(_count_infinite(leaf))):
+        yield f"{path} has {infinite} numbers that are not finite"
     if mask is None or (recipe is not None and recipe.straight_through):
         return
-    wrong = (leaf != 0) & ~mask
-    if wrong.any():
+    if wrong := int(_count_wrong(leaf, mask)):
         yield (
-            f"{path} has {int(wrong.sum())} inactive weights that are not 0; mask_params sets them "
+            f"{path} has {wrong} inactive weights that are not 0; mask_params sets them "
             "to 0, and nothing may follow sparse in a chain"
         )
+
+
+@jax.jit
+def _count_infinite(leaf: Array) -> Array:
+    return jnp.sum(~jnp.isfinite(leaf))
+
+
+@jax.jit
+def _count_wrong(leaf: Array, mask: Array) -> Array:
+    return jnp.sum((leaf != 0) & ~mask)
 
 
 def _problems_of_recipe(

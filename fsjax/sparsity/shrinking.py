@@ -213,8 +213,13 @@ def _is_close(outputs: Array, expected: Array) -> bool:
     """Whether outputs differ by rounding alone."""
     if not jnp.issubdtype(expected.dtype, jnp.inexact):
         return True  # Keys, and indices of the largest, which rounding may change.
-    size = float(jnp.max(jnp.abs(expected), initial=0))
-    return bool(jnp.allclose(outputs, expected, rtol=0, atol=1e-2 * size, equal_nan=True))
+    return bool(_is_rounding(outputs, expected))
+
+
+@jax.jit
+def _is_rounding(outputs: Array, expected: Array) -> Array:
+    size = jnp.max(jnp.abs(expected), initial=0)
+    return jnp.allclose(outputs, expected, rtol=0, atol=1e-2 * size, equal_nan=True)
 
 
 def _lowest(
@@ -301,7 +306,7 @@ def _without(leaves: Mapping[str, Array], removed: Mapping[Axis, np.ndarray]) ->
     smaller = {path: np.asarray(leaves[path]) for path, _ in removed}
     for (path, axis), entries in removed.items():
         smaller[path] = np.delete(smaller[path], entries, axis)
-    return {path: jnp.asarray(leaf) for path, leaf in smaller.items()}
+    return jax.device_put(smaller)
 
 
 def _zeroed(leaves: Mapping[str, Array], removed: Mapping[Axis, np.ndarray]) -> dict[str, Array]:
@@ -309,7 +314,7 @@ def _zeroed(leaves: Mapping[str, Array], removed: Mapping[Axis, np.ndarray]) -> 
     zeroed = {path: np.array(leaves[path]) for path, _ in removed}
     for (path, axis), entries in removed.items():
         np.moveaxis(zeroed[path], axis, 0)[entries] = 0
-    return {path: jnp.asarray(leaf) for path, leaf in zeroed.items()}
+    return jax.device_put(zeroed)
 
 
 def _first_reasons(channels: Channels) -> str:

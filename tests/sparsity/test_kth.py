@@ -153,15 +153,19 @@ def test_random_subsets_differ_between_keys_and_repeat_for_one(key: jax.Array) -
     assert 20 < int((first & ~other).sum()) < 80
 
 
+@jax.jit
+def by_sorting(values: jax.Array, k: jax.Array, among: jax.Array) -> jax.Array:
+    bits = jnp.minimum(kth.ordered_bits(values), kth._LAST - 1)
+    bits, candidates = jnp.where(among, bits, kth._LAST).reshape(2, 12), among.sum()
+    k = jnp.clip(k, 0, candidates)
+    return kth._by_sorting(bits, k, candidates) & (k > 0)
+
+
 @few
 @given(VALUES, K, AMONG)
 def test_accelerators_mark_the_same(values: np.ndarray, k: int, among: np.ndarray) -> None:
-    bits = kth.ordered_bits(jnp.asarray(values))
-    bits = jnp.where(among, jnp.minimum(bits, kth._LAST - 1), kth._LAST).reshape(2, 12)
-    candidates = jnp.int32(among.sum())
-    k = jnp.clip(jnp.int32(k), 0, candidates)
-    marks = kth._by_sorting(bits, k, candidates) & (k > 0)
-    np.testing.assert_array_equal(marks.reshape(SHAPE), first_of_sort(values, int(k), among))
+    marks = by_sorting(values, k, among).reshape(SHAPE)
+    np.testing.assert_array_equal(marks, first_of_sort(values, k, among))
 
 
 def test_accelerators_prefer_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
