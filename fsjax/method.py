@@ -335,6 +335,8 @@ class About(NamedTuple):
         validation rows even if it keeps its last epoch.
       sparse: whether the table may be sparse: the method reads ``data.x`` only by ``data.x[rows]``
         or ``data.take(rows)``, or not at all.
+      merges_copies: whether a row of weight c has the effect of c copies in ``loss`` and
+        ``after_step``, so that batches larger than the table may hold each of its rows once.
       flops: floating-point operations of training per connection and row; usually 2 forward and
         4 backward.
       weights: ``params -> params``, only those that are connections of the network; ``None`` for
@@ -350,6 +352,7 @@ class About(NamedTuple):
     gates: bool = False
     validates: bool = False
     sparse: bool = False
+    merges_copies: bool = False
     flops: float = 6.0
     weights: Callable[[PyTree], PyTree] | None = None
     settings: tuple[tuple[str, Any], ...] = ()

@@ -18,7 +18,7 @@ from fsjax.engine.epoch_metrics import (
     topology_metrics,
 )
 from fsjax.engine.mesh import split_rows
-from fsjax.engine.rows import Arrays, MemoryRows, as_batch, batch_indices, whole_table
+from fsjax.engine.rows import Arrays, MemoryRows, as_batch, batch_at, batch_indices, whole_table
 from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainingRows, TrainState, for_run
 from fsjax.registry import MethodStructure
 
@@ -132,8 +132,7 @@ def train_epoch(
         slots = batch_indices(spec, key_order, num_real)
 
         def batch_of(rows: Array, real: Array) -> Batch[Array]:
-            batch = everything.take(rows)
-            return split_rows(batch._replace(weight=batch.weight * real))
+            return split_rows(batch_at(method.about, spec, everything, rows, real))
 
         numbers = jnp.arange(spec.steps_per_epoch)
         step = numbered_step(method, key_steps, batch_of)

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from fsjax import tasks
-from fsjax.method import Batch, PyTree, Spec, TrainingRows
+from fsjax.method import About, Batch, PyTree, Spec, TrainingRows
 from fsjax.tables.scaled import DeviceTable, HostTable
 from fsjax.tables.sparse_rows import SparseRows
 from fsjax.tables.streamed_rows import StreamedRows
@@ -86,6 +86,23 @@ def take_rows(tree: PyTree, rows: np.ndarray | int) -> PyTree:
 def whole_table(spec: Spec) -> bool:
     """Whether an epoch has one batch of all rows, including padding."""
     return spec.batch_size == spec.num_rows and spec.steps_per_epoch == 1 and spec.repeats == 1
+
+
+def batch_at(
+    about: About, spec: Spec, everything: TrainingRows, rows: Array, real: Array
+) -> Batch[Array]:
+    """A batch, of rows and their factors ``real`` ``(B,)`` from :func:`batch_indices`.
+
+    By ``About.merges_copies`` it may be a table of fewer rows, whose weights count the copies.
+    """
+    # A loss that replaces the task's may read weights in another way.
+    own_loss = spec.loss is not None or spec.registered_task is not None
+    if own_loss or not about.merges_copies or spec.batch_size <= spec.num_rows:
+        batch, factors = everything.take(rows), real
+    else:
+        batch, is_row = everything.take(slice(None)), rows[:, None] == jnp.arange(spec.num_rows)
+        factors = jnp.sum(jnp.where(is_row, real[:, None], 0.0), axis=0)
+    return batch._replace(weight=batch.weight * factors)
 
 
 def batch_indices(spec: Spec, key: Array, num_real: Array) -> tuple[Array, Array]:

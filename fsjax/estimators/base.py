@@ -157,6 +157,8 @@ class Selector(SelectorMixin, Reader):
         # Drawn if random_state is not a number; the other seeds are the next numbers.
         count, first = check_whole("n_seeds", self.n_seeds), inputs.first_seed(self.random_state)
         dataset, split, weight = self._data(rows, targets, weight, first)
+        fixed = dict(self.registration.training)
+        is_default = self.early_stopping == fixed.pop("early_stopping", None)
         group_labels = getattr(self, "groups", None)
         groups = inputs.numbers_of_groups(group_labels, self.n_features_in_)
         wanted = self._number_to_select(int(groups.max()) + 1)
@@ -173,14 +175,14 @@ class Selector(SelectorMixin, Reader):
             sample_weight=weight,
             groups=None if group_labels is None else groups,
             progress=check_flag("verbose", self.verbose),
-            early_stopping=self.early_stopping,
+            early_stopping=None if is_default and not len(split.valid) else self.early_stopping,
             max_time=self.max_time,
             callback=self.callback,
             keep_partial=self.keep_partial,
             start=self.result_
             if check_flag("warm_start", self.warm_start) and hasattr(self, "result_")
             else None,
-            **{**self.registration.training, "num_epochs": self.num_epochs},
+            **{**fixed, "num_epochs": self.num_epochs},
         )
         self._learn(result, wanted, groups)
         return self

@@ -84,7 +84,7 @@ def _common(
       groups: ``(D,)`` the group of each column, labels of any kind. Groups are selected as a whole,
         and K counts groups.
       early_stopping: number of epochs without a better validation loss after which a seed stops;
-        ``None`` trains all epochs.
+        ``None``, and a default without validation rows, trains all epochs.
       max_time: seconds after which training stops and keeps what was learned.
       keep_partial: whether the first Ctrl-C stops training with a warning and keeps what was
         learned; otherwise it raises KeyboardInterrupt, which also ends a cross-validation around.
@@ -175,6 +175,7 @@ def _signature(registration: Registration) -> inspect.Signature:
         "task": about.tasks[0],
         "num_epochs": registration.num_epochs,
         "batch_size": registration.batch_size,
+        "early_stopping": registration.training.get("early_stopping"),
         "standardize": _STANDARDIZE.get(registration.scaling, registration.scaling),
     }
     for name, default in defaults.items():

@@ -124,6 +124,7 @@ def binmask(
         tasks=SUPERVISED,
         num_features=num_features,
         sparse=True,
+        merges_copies=body.merges_copies,
         weights=lambda params: params.weights,
     )
 

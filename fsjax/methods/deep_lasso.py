@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -41,7 +42,7 @@ SMOOTHING = 1e-8
     optimises="the loss plus the norms of its gradients with respect to each column",
     num_epochs=100,
     batch_size=128,
-    training={"min_steps_per_epoch": 10},
+    training={"min_steps_per_epoch": 10, "early_stopping": 20},
     small={"hidden": (6,)},
     options=replace(PLAIN, hidden=(200,), optimizer="adamw", weight_decay=2e-4),
     without=("finetune_epochs", "finetune_learning_rate"),
@@ -51,7 +52,8 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
 
     It minimises ``L + lambda sum_j ||(dL / dx_1j, ..., dL / dx_Bj)||_2`` over the B rows of a
     batch, where L is their mean loss. For a linear regression this is a group lasso whose weights
-    are multiplied by the size of the residuals.
+    are multiplied by the size of the residuals. Nothing is annealed, and the columns are those of
+    the best epoch on validation rows, so the estimator stops by default 20 epochs after it.
 
     Args:
       penalty: lambda, at least 0. The authors' code weights the two terms by 1 - w and w, that is
@@ -77,7 +79,9 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
             return body.train(params, state, batch._replace(x=x), key)
 
         (value, aux), slopes = jax.value_and_grad(loss_at, has_aux=True)(batch.x)
-        norms = jnp.sqrt(jnp.sum(jnp.square(slopes), axis=0) + SMOOTHING)
+        # A row of weight c counts as c rows, each with the c-th part of its slopes.
+        counts = jnp.where(batch.weight > 0, batch.weight, 1.0)[:, None]
+        norms = jnp.sqrt(jnp.sum(jnp.square(slopes) / counts, axis=0) + SMOOTHING)
         return value + penalty * jnp.sum(norms), aux
 
     def predict(state: TrainState, x: Array) -> Array:
@@ -85,13 +89,10 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
 
     def finish(state: TrainState, data: TrainingRows, key: Array) -> TrainState:
         del key
-        y = dense(data.y)
+        y, outputs = dense(data.y), partial(predict, state)
 
         def loss_at(x: Array) -> Array:
-            return state.spec.loss_of(predict(state, x), y, data.weight)
-
-        def outputs(x: Array) -> Array:
-            return predict(state, x)
+            return state.spec.loss_of(outputs(x), y, data.weight)
 
         if is_sparse(data.x):
             norms = sparse_norms(outputs, state.spec.loss_of, data.x, y, data.weight)
@@ -101,7 +102,7 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
 
     return Method(
         # Per weight: forward 2, gradient by the inputs 2, and twice that for the backward passes.
-        About(tasks=tasks.SUPERVISED, sparse=True, flops=12.0),
+        About(tasks=tasks.SUPERVISED, sparse=True, merges_copies=body.merges_copies, flops=12.0),
         init=init,
         loss=loss,
         optimizer=body.tx,

@@ -32,7 +32,7 @@ from fsjax.methods.shared.network import PLAIN, NetworkOptions, first_kernel, wi
 from fsjax.registry import register
 from fsjax.sparsity import largest, random_subset
 from fsjax.sparsity.topology import Changed, cond_with_key
-from fsjax.sparsity.updates import keep_moments
+from fsjax.sparsity.updates import keep_moments, move_moments
 from fsjax.tasks import SUPERVISED
 
 #: Score of columns that have not been tried; scores of all others are at least minus sqrt(D).
@@ -76,6 +76,7 @@ def entryprune(
       The method; it predicts from the K columns alone.
     """
     body = NetworkOptions(**options)
+    merges = body.merges_copies
 
     def num_inputs(spec: Spec) -> int:
         others = spec.num_columns - num_features
@@ -89,75 +90,74 @@ def entryprune(
         # Random scores below NEVER, so that the first columns are drawn at random.
         best = NEVER - jax.random.uniform(key_order, (spec.num_columns,))
         entered = largest(best, num_inputs(spec))
+        columns = first_places(entered, num_inputs(spec))
+        kernel = first_kernel(weights)[columns]
         extra = {
             "stats": stats,
             "best": best,
             "kept": largest(best, num_features),
             "entered": entered,
-            "change": jnp.zeros_like(first_kernel(weights)),
+            "columns": columns,
+            "change": jnp.zeros_like(kernel),
         }
-        return create_state(spec, weights, extra=extra)
+        return create_state(spec, with_kernel(weights, kernel), extra=extra)
 
     def loss(
         params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict[str, Any]]:
-        extra, spec = state.extra, state.spec
-        inside = extra["kept"] | extra["entered"]
-        weights, x = restrict(inside, params, batch.x, num_inputs(spec))
-        return body.train(weights, state, batch._replace(x=x), key)
+        columns = state.extra["columns"]
+        inside = (state.extra["kept"] | state.extra["entered"])[columns]
+        weights = with_kernel(params, jnp.where(inside[:, None], first_kernel(params), 0.0))
+        return body.train(weights, state, batch._replace(x=batch.x[:, columns]), key)
 
     def after_step(
         state: TrainState, grads: PyTree, aux: dict[str, Any], batch: Batch[Array], key: Array
     ) -> TrainState:
-        rows = jnp.sum(batch.weight > 0).astype(jnp.float32)
-        change = state.extra["change"] + rows * first_kernel(grads)
+        change = state.extra["change"] + jnp.sum(batch.weight) * first_kernel(grads)
         state = state.replace(extra={**state.extra, "stats": aux["stats"], "change": change})
         due = state.step % every == 0
         number = num_inputs(state.spec) - num_features
         return cond_with_key(
             due,
-            lambda key: clear(body, exchange(state, key, num_features, number)),
+            lambda key: enter(body, exchange(state, key, num_features, number)),
             lambda _: state,
             key,
         )
 
     def predict(state: TrainState, x: Array) -> Array:
-        weights, x = restrict(state.extra["kept"], state.params, x, num_features)
-        return body.predict(weights, state, x)
+        columns = state.extra["columns"]
+        places = first_places(state.extra["kept"][columns], num_features)
+        weights = with_kernel(state.params, first_kernel(state.params)[places])
+        return body.predict(weights, state, x[:, columns[places]])
 
     def select(state: TrainState) -> Selection:
         best = state.extra["best"]
         return Selection(best, distinct_top_k(best, num_features, None, state.feature_mask))
 
     return Method(
-        About(tasks=SUPERVISED, num_features=num_features, sparse=True),
+        About(tasks=SUPERVISED, num_features=num_features, sparse=True, merges_copies=merges),
         init=init,
         loss=loss,
         optimizer=body.tx,
         predict=predict,
         select=select,
         after_step=after_step,
-        monitor=lambda state: {"num_tried": num_tried(state.extra["best"])},
+        monitor=lambda state: {"num_tried": jnp.sum(state.extra["best"] > NEVER, dtype="f4")},
         phases=lambda spec: first_and_last_exchange(spec, num_features, num_inputs(spec), every),
     )
 
 
-def restrict(inside: Array, weights: PyTree, x: Array, number: int) -> tuple[PyTree, Array]:
-    """Network and rows without the columns that are not ``inside`` ``(D,)``.
-
-    ``number`` is at least the number of columns inside; places left over have weights of 0.
-    """
-    columns = jnp.argsort(~inside, stable=True)[:number]
-    kernel = jnp.where(inside[columns, None], first_kernel(weights)[columns], 0.0)
-    return with_kernel(weights, kernel), x[:, columns]
+def first_places(inside: Array, number: int) -> Array:
+    """``(number,)`` places in which ``inside`` is true, in order, followed by others."""
+    return jnp.argsort(~inside, stable=True)[:number]
 
 
 def exchange(state: TrainState, key: Array, num_features: int, number: int) -> TrainState:
     """Keeps the K columns with the highest scores, and draws ``number`` new candidates."""
-    extra = state.extra
-    inside = extra["kept"] | extra["entered"]
-    highest = jnp.maximum(extra["best"], relative_change(extra["change"], inside))
-    best = jnp.where(extra["entered"], highest, extra["best"])
+    extra, columns = state.extra, state.extra["columns"]
+    inside = (extra["kept"] | extra["entered"])[columns]
+    reached = extra["best"].at[columns].max(relative_change(extra["change"], inside))
+    best = jnp.where(extra["entered"], reached, extra["best"])
     kept = largest(best, num_features, state.feature_mask)
     changed = {
         "best": best,
@@ -168,21 +168,20 @@ def exchange(state: TrainState, key: Array, num_features: int, number: int) -> T
     return state.replace(extra={**extra, **changed})
 
 
-def clear(body: NetworkOptions, state: TrainState) -> TrainState:
-    """Sets weights and moments of the columns that are not kept to 0."""
-    kept = state.extra["kept"]
-    kernel = jnp.where(kept[:, None], first_kernel(state.params), 0.0)
-    params = with_kernel(state.params, kernel)
-    everything = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), params)
-    rows = jnp.broadcast_to(kept[:, None], kernel.shape)
-    changed = Changed(params, (), with_kernel(everything, rows))
-    moments = keep_moments(body.tx(state.spec), state.opt_state, changed)
-    return state.replace(params=params, opt_state=moments)
-
-
-def num_tried(best: Array) -> Array:
-    """The number of columns that have been in the network, from scores ``(D,)``, as a float."""
-    return jnp.sum((best > NEVER).astype(jnp.float32))
+def enter(body: NetworkOptions, state: TrainState) -> TrainState:
+    """Gives the network the new columns: 0 are the weights and moments of those not kept before."""
+    extra, old = state.extra, state.extra["columns"]
+    columns = first_places(extra["kept"] | extra["entered"], len(old))
+    # The place of each new column among the old ones, or that of a column that is not kept.
+    place = jnp.zeros(extra["kept"].shape, jnp.int32).at[old].set(jnp.arange(len(old)))[columns]
+    kept = (extra["kept"][columns] & (old[place] == columns))[:, None]
+    kernel = jnp.where(kept, first_kernel(state.params)[place], 0.0)
+    params, tx = with_kernel(state.params, kernel), body.tx(state.spec)
+    others = jax.tree.map(lambda _: True, params)
+    moments = move_moments(tx, state.opt_state, with_kernel(others, place))
+    stay = with_kernel(others, jnp.broadcast_to(kept, kernel.shape))
+    moments = keep_moments(tx, moments, Changed(params, (), stay))
+    return state.replace(params=params, opt_state=moments, extra={**extra, "columns": columns})
 
 
 def first_and_last_exchange(
@@ -212,11 +211,11 @@ def relative_change(change: Array, inside: Array) -> Array:
     """How much the weights of each input changed, relative to those of the other inputs.
 
     Args:
-      change: ``(D, H)`` sums of gradients.
-      inside: ``(D,)`` bool, the columns that are inputs of the network.
+      change: ``(I, H)`` sums of gradients of the columns that have a place in the network.
+      inside: ``(I,)`` bool, those that are inputs of the network.
 
     Returns:
-      ``(D,)``, with mean 0 and standard deviation 1 over the inputs; meaningless for other columns.
+      ``(I,)``, with mean 0 and standard deviation 1 over the inputs; meaningless for other columns.
     """
     total = jnp.sum(jnp.abs(change), axis=1)
     weight = inside / jnp.sum(inside)

@@ -40,7 +40,7 @@ def neural_network(*, rank_by: ScoreName = "strength", **options: Any) -> Method
     body = NetworkOptions(**options)
 
     method = Method(
-        About(tasks=SUPERVISED, sparse=True),
+        About(tasks=SUPERVISED, sparse=True, merges_copies=body.merges_copies),
         init=lambda key, spec, data: first_state(body, key, spec),
         loss=body.train,
         optimizer=body.tx,

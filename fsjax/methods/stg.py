@@ -112,6 +112,7 @@ def stg(
             takes_groups=True,
             gates=True,
             sparse=True,
+            merges_copies=body.merges_copies,
         ),
         init=init,
         loss=loss,

@@ -12,7 +12,8 @@ import pytest
 import fsjax
 from fsjax.engine.loop import init_state, train_step
 from fsjax.method import Batch, Method, Spec, TrainState
-from fsjax.methods.entryprune import first_kernel, relative_change
+from fsjax.methods.entryprune import enter, exchange, relative_change
+from fsjax.methods.shared.network import NetworkOptions, first_kernel
 
 B, D, C, K, EVERY, RATE = 10, 9, 3, 3, 4, 0.1
 SPEC = Spec(D, C, "classification", B, B, num_epochs=5, steps_per_epoch=5)
@@ -51,12 +52,21 @@ def slopes(weight: np.ndarray, bias: np.ndarray, rows: Batch, inside: np.ndarray
     return x.T @ error, error.sum(0)
 
 
+def of_all_columns(state: TrainState, rows: jax.Array) -> np.ndarray:
+    """``(D, H)`` from the rows of the network's inputs, 0 for columns that are not among them."""
+    columns = np.asarray(state.extra["columns"])
+    assert len(set(columns.tolist())) == len(columns) == INSIDE
+    everything = np.zeros((D, rows.shape[1]))
+    everything[columns] = rows
+    return everything
+
+
 @pytest.mark.slow
 def test_steps_and_exchanges() -> None:
     method = make()
     state = begun(method)
     step = jax.jit(functools.partial(train_step, method))
-    weight = np.array(first_kernel(state.params), np.float64)
+    weight = of_all_columns(state, first_kernel(state.params))
     bias = np.zeros(C) + np.asarray(state.params["FanInDense_0"]["Dense_0"]["bias"])
     kept, entered = (np.asarray(state.extra[name]) for name in ("kept", "entered"))
     assert kept.sum() == K and entered.sum() == INSIDE and not (kept & ~entered).any()
@@ -83,9 +93,8 @@ def test_steps_and_exchanges() -> None:
         np.testing.assert_array_equal(state.extra["kept"], kept)
         tried = np.isfinite(best)
         np.testing.assert_allclose(np.asarray(state.extra["best"])[tried], best[tried], rtol=1e-3)
-        np.testing.assert_allclose(
-            first_kernel(state.params)[kept], weight[kept], rtol=1e-3, atol=1e-5
-        )
+        kernel = of_all_columns(state, first_kernel(state.params))
+        np.testing.assert_allclose(kernel[kept], weight[kept], rtol=1e-3, atol=1e-5)
         x = np.where(kept, np.asarray(rows.x), 0)
         np.testing.assert_allclose(
             method.predict(state, rows.x), x @ weight + bias, rtol=1e-3, atol=1e-4
@@ -95,22 +104,28 @@ def test_steps_and_exchanges() -> None:
     assert set(np.asarray(selection.picks).tolist()) == set(np.flatnonzero(kept).tolist())
 
 
-def test_moments_of_those_that_leave_are_forgotten() -> None:
+def test_weights_and_moments_move_with_their_columns() -> None:
     method = fsjax.methods.entryprune(K, candidates=0.4, every=EVERY, hidden=(4,))
     state = begun(method)
     step = jax.jit(functools.partial(train_step, method))
-    for number in range(1, EVERY + 1):
+    for number in range(1, EVERY):
         state, _ = step(state, batch(number), jax.random.key(number))
-        of_columns = [
-            np.asarray(leaf)
-            for leaf in jax.tree.leaves(state.opt_state)
-            if getattr(leaf, "shape", ()) == (D, 4)
-        ]
-        assert len(of_columns) == 2
-        kept = np.asarray(state.extra["kept"])
-        for leaf in of_columns:
-            assert leaf[kept].any()
-            assert leaf[~kept].any() == (number < EVERY)
+    after = enter(
+        NetworkOptions(optimizer="adam"), exchange(state, jax.random.key(0), K, INSIDE - K)
+    )
+    kept = np.asarray(after.extra["kept"])
+    assert (np.asarray(after.extra["columns"]) != np.asarray(state.extra["columns"])).any()
+    pairs = [(first_kernel(state.params), first_kernel(after.params))]
+    for old, new in zip(*map(jax.tree.leaves, (state.opt_state, after.opt_state)), strict=True):
+        if old.shape == (INSIDE, 4):
+            pairs.append((old, new))
+        else:
+            np.testing.assert_array_equal(old, new)
+    assert len(pairs) == 3
+    for old, new in pairs:
+        assert np.asarray(old).any(axis=1).all()
+        expected = np.where(kept[:, None], of_all_columns(state, old), 0.0)
+        np.testing.assert_array_equal(of_all_columns(after, new), expected)
 
 
 def test_relative_change_is_standardised_over_the_inputs() -> None:

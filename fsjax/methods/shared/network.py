@@ -6,9 +6,8 @@ These methods (BinMask, STG, ProbMask, the plain network and others) take the fi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -37,15 +36,8 @@ from fsjax.sparsity.schedules import cosine_by_epoch
 FIRST_LAYER = "FanInDense_0"
 
 
-class TrainingDefaults(TypedDict):
-    """Arguments of :func:`fsjax.registry.register` that the methods of the BinMask paper share."""
-
-    batch_size: int
-    training: Mapping[str, Any]
-
-
-#: Their default training settings (BinMask, section 4.1).
-TRAINING: TrainingDefaults = {"batch_size": 256, "training": {"min_steps_per_epoch": 30}}
+#: Default training settings that the methods of the BinMask paper share (section 4.1).
+TRAINING: dict[str, Any] = {"batch_size": 256, "training": {"min_steps_per_epoch": 30}}
 
 
 @dataclass(frozen=True)
@@ -104,6 +96,11 @@ class NetworkOptions:
             image_shape=spec.image_shape,
             image_order=spec.image_order,
         )
+
+    @property
+    def merges_copies(self) -> bool:
+        """``About.merges_copies``: dropout and batch statistics treat each row of a batch alike."""
+        return self.network == "mlp" and not (self.batch_norm or self.dropout)
 
     def mask_epochs(self, spec: Spec) -> int:
         """Number of epochs before fine-tuning; ConfigError if there are none."""
