@@ -13,7 +13,7 @@ Variants: a data set and ``quick``. Accuracy in percent of a support vector mach
 | usps | 50 | 95.86 +- 0.48 | 95.54 +- 0.33 (3 seeds) |
 | usps | 100 | 96.86 +- 0.05 | 96.88 +- 0.13 (3 seeds) |
 | pcmac | 50 | 60.40 +- 2.37 | 80.89 +- 1.04 (3 seeds) |
-| isolet | 50 | 80.94 +- 2.02 | 89.81 +- 0.13 (2 seeds) |
+| isolet | 50 | 80.94 +- 2.02 | 89.27 +- 0.76 (3 seeds) |
 | isolet, ``penalty=0.1`` | 50 | 80.94 +- 2.02 | 86.79 +- 2.37 (2 seeds) |
 | madelon, ``penalty=0.1`` | 20 | 60.16 +- 4.61 | 68.28 +- 3.89 (3 seeds) |
 | madelon, ``penalty=0.01`` | 20 | 60.16 +- 4.61 | 78.94 +- 1.32 (3 seeds) |

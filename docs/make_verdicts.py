@@ -112,6 +112,7 @@ def by_group() -> pd.DataFrame:
         "methods whose settings were chosen by the published values": _chosen,
         "all other methods": lambda v: not _chosen(v),
         "with a run of reference code": lambda v: v.reference is not None,
+        "with scores that are not all equal": lambda v: not v.degenerate,
     }
     rows = []
     for name, belongs in groups.items():

@@ -3,6 +3,7 @@
     python -m experiments.reproduce --paper=wast --tables=2,5 --datasets=madelon,coil20 --plan
     python -m experiments.reproduce --paper=ctre --seeds=3 --minutes=60 --workdir=runs/papers
     python -m experiments.reproduce --verify=20 --minutes=30 --workdir=runs/papers
+    python -m experiments.reproduce --only_fewer --seeds=3 --minutes=60 --workdir=runs/papers
 
 Runs with the least CPU time per cell come first. The launcher stops after ``--minutes``; the same
 command then resumes: it reads finished runs and continues an interrupted one from its checkpoint.
@@ -10,7 +11,8 @@ command then resumes: it reads finished runs and continues an interrupted one fr
 accepts methods of your own, as ``my_file:my_method``. ``--cluster=local:2``, or the address of a
 Dask scheduler, trains on workers. Results are written to ``reproduction/results.csv`` and the page
 ``docs/reproduction.md``; ``reproduction/reasons.toml`` explains cells that disagree with the paper.
-``--verify`` runs recorded cells again with other seeds (``reproduction/verification.csv``).
+``--verify`` runs recorded cells again with other seeds (``reproduction/verification.csv``), and
+``--only_fewer`` adds seeds to recorded cells that have fewer than ``--seeds``.
 """
 
 from experiments.start import start

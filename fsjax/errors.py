@@ -70,7 +70,7 @@ class NonFiniteLossError(FsjaxError):
 
 
 class FixedLengthWarning(UserWarning):
-    """A function computes with a number of channels that it does not read from its parameters."""
+    """A function holds a number of channels or blocks that its parameters no longer have."""
 
 
 class UnreachedPhaseWarning(UserWarning):

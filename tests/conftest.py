@@ -125,15 +125,23 @@ def forget_registered() -> Iterator[None]:
         yield
 
 
+#: Mapped regions of the process above which compiled programs are freed.
+MAX_REGIONS: Final = 20_000
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _free_programs() -> Iterator[None]:
-    """Frees the compiled programs of a module: Linux allows a process 65,530 mapped regions, of
-    which each takes several, and LLVM ends the process when there are no more.
+    """Frees compiled programs after a module if they occupy many mapped regions.
 
-    What is left afterwards stays, so that the garbage collector need not search it again: a
-    collection of the whole process takes a tenth of a second.
+    Linux allows a process 65,530 of these; each program takes several, and LLVM ends the process
+    when there are no more. Until then, later modules find programs of single operations compiled.
+    What is left stays, so that the garbage collector need not search it again: a collection of the
+    whole process takes a tenth of a second.
     """
     yield
-    jax.clear_caches()
+    regions = Path("/proc/self/maps")
+    if not regions.exists() or regions.read_bytes().count(b"\n") > MAX_REGIONS:
+        gc.unfreeze()  # What was frozen after earlier modules would never be collected.
+        jax.clear_caches()
     programs.free()
     gc.freeze()

@@ -13,11 +13,11 @@ from tools.architecture import ROOT
 #: Lines of ``.py`` files, docstrings and blank lines included, that each wing may have.
 BUDGETS = {
     "fsjax/auto": 13_000,
-    "fsjax/sparsity": 9_000,
+    "fsjax/sparsity": 9_800,
     "the core": 29_000,
-    "experiments": 15_900,
+    "experiments": 16_000,
     "tools": 2_000,
-    "tests": 38_400,
+    "tests": 38_700,
 }
 
 #: Folders of ``fsjax`` with a budget of their own; the core is the rest.
@@ -27,7 +27,7 @@ WINGS = ("fsjax/auto", "fsjax/sparsity")
 MAX_ENTRIES = 23
 
 #: Most modules of the wing ``fsjax/sparsity``.
-MAX_SPARSITY_MODULES = 35
+MAX_SPARSITY_MODULES = 38
 
 #: Most lines of code of a function of ``fsjax``, without its docstring, comments and blank lines.
 MAX_FUNCTION_LINES = 70

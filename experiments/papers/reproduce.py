@@ -48,6 +48,12 @@ def available(datasets: Sequence[str]) -> tuple[list[str], list[str]]:
     return present, missing
 
 
+def with_fewer_seeds(cells: Sequence[Cell], table: pd.DataFrame, seeds: int) -> list[Cell]:
+    """The cells that the table of ``results.csv`` has with fewer than ``seeds`` seeds."""
+    known = results.by_key(table)
+    return [cell for cell in cells if cell.key in known and known[cell.key]["seeds"] < seeds]
+
+
 def planned(
     cells: Sequence[Cell], table: pd.DataFrame, seeds: int
 ) -> list[tuple[Run, float, list[Cell]]]:
@@ -106,6 +112,8 @@ def main() -> None:
     if FLAGS.only_missing:
         known = results.by_key(table)
         cells = [cell for cell in cells if cell.key not in known]
+    if FLAGS.only_fewer:
+        cells = with_fewer_seeds(cells, table, FLAGS.seeds)
     present, missing = available(list(dict.fromkeys(cell.row.dataset for cell in cells)))
     loaded = [cell for cell in cells if cell.row.dataset in present]
     todo = planned(loaded, table, FLAGS.seeds)
@@ -242,6 +250,9 @@ def define_flags() -> None:
         "methods", [], "Methods, or your own as module:function; all of the tables by default."
     )
     flags.DEFINE_bool("only_missing", False, "Trains only for cells that are not in --results.")
+    flags.DEFINE_bool(
+        "only_fewer", False, "Trains only for cells that --results has with fewer than --seeds."
+    )
     flags.DEFINE_integer("seeds", 3, "Number of seeds of a run.", 1)
     flags.DEFINE_float(
         "minutes", None, "Stops training after this many minutes; 0 trains nothing.", 0.0

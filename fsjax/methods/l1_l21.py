@@ -112,9 +112,9 @@ def l1_l21(
     It minimises ``mean log(1 + exp(-y_nc (x_n W_c + b_c))) + penalty sum_d ||W_d||``, where the
     mean is over rows and classes. The score of a column is the norm ``||W_d||`` of its weights.
 
-    The published accuracies on Madelon (WAST, Table 2: 49.33) and COIL-20 are probably those of
-    columns in an arbitrary order: with scikit-feature's factor of 0.1 all weights are 0 there,
-    and its order of equal scores gives 49.50 on Madelon.
+    The published accuracies on Madelon (WAST, Table 2: 49.33) and COIL-20 are those of the order
+    in which NumPy 1.24 leaves equal scores: with scikit-feature's factor of 0.1 all weights are 0
+    there, and that order gives 49.50 on Madelon.
 
     Args:
       penalty: the larger, the fewer columns have non-zero weights; at least 0. Columns whose

@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from fsjax.sparsity.calibration import PrunedNetwork
     from fsjax.sparsity.compression import compress
     from fsjax.sparsity.connection_ages import bias_correction
+    from fsjax.sparsity.depth import remove_blocks
     from fsjax.sparsity.lottery import Ticket, lottery_tickets
     from fsjax.sparsity.optimal_brain_surgeon import brain_surgeon
     from fsjax.sparsity.shrinking import shrink
@@ -121,6 +122,7 @@ _MODULE_OF = {
         ),
         "calibration": ("PrunedNetwork",),
         "compression": ("compress",),
+        "depth": ("remove_blocks",),
         "lottery": ("Ticket", "lottery_tickets"),
         "connection_ages": ("bias_correction",),
         "optimal_brain_surgeon": ("brain_surgeon",),
@@ -217,6 +219,7 @@ __all__ = [
     "random",
     "random_mask",
     "random_subset",
+    "remove_blocks",
     "rewire",
     "ria",
     "rigl",

@@ -244,7 +244,7 @@ def _convolve(linear: LinearMap, inputs: Array, kernel: Array) -> Array:
 
 
 def _int32(positions: np.ndarray) -> Array:
-    return jnp.asarray(positions, jnp.int32)
+    return jax.device_put(positions.astype(np.int32))
 
 
 def _by_inputs(matrix: np.ndarray, mask: np.ndarray) -> ByInputs:
@@ -260,11 +260,11 @@ def _by_inputs(matrix: np.ndarray, mask: np.ndarray) -> ByInputs:
         weights.append(np.take_along_axis(matrix[:, strip], order, 0).ravel())
         strips.append((int(k), len(strip)))
     # Short, to stay in the caches; unsigned, for which JAX does not handle negative positions.
-    positions = jnp.uint16 if max(mask.shape) < 2**16 else jnp.uint32
+    positions = np.uint16 if max(mask.shape) < 2**16 else np.uint32
     return ByInputs(
-        jnp.asarray(np.concatenate(inputs), positions),
-        jnp.asarray(np.concatenate(weights)),
-        jnp.asarray(outputs, positions),
+        jax.device_put(np.concatenate(inputs).astype(positions)),
+        jax.device_put(np.concatenate(weights)),
+        jax.device_put(outputs.astype(positions)),
         tuple(strips),
     )
 
@@ -272,7 +272,7 @@ def _by_inputs(matrix: np.ndarray, mask: np.ndarray) -> ByInputs:
 def _by_connections(matrix: np.ndarray, mask: np.ndarray) -> ByConnections:
     outputs, inputs = np.nonzero(mask.T)
     starts = np.concatenate([[0], np.cumsum(mask.sum(0))])
-    arrays = (jnp.asarray(matrix[inputs, outputs]), _int32(inputs), _int32(starts))
+    arrays = (jax.device_put(matrix[inputs, outputs]), _int32(inputs), _int32(starts))
     return ByConnections(BCSR(arrays, shape=mask.T.shape))
 
 
@@ -283,4 +283,4 @@ def _by_tiles(matrix: np.ndarray, mask: np.ndarray, tile: tuple[int, int]) -> By
     is_tile = np.take_along_axis(active, order, 1)
     tiles = np.take_along_axis(cut_into_tiles(matrix, *tile), order[..., None, None], 1)
     tiles = np.where(is_tile[..., None, None], tiles, 0).astype(matrix.dtype)
-    return ByTiles(_int32(np.where(is_tile, order, 0)), jnp.asarray(tiles))
+    return ByTiles(_int32(np.where(is_tile, order, 0)), jax.device_put(tiles))

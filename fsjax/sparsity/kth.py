@@ -77,6 +77,7 @@ def largest(values: Array, k: Array | int, among: Array | None = None) -> Array:
     return _first_by_bits(~ordered_bits(values), k, among)
 
 
+@functools.partial(_compiled, static_argnums=1)
 def random_order(key: Array, shape: tuple[int, ...]) -> Array:
     """Random uint32 numbers below 2^30; sorting by them gives a random order."""
     return jax.random.bits(key, shape, jnp.uint32) >> 2
@@ -219,13 +220,9 @@ def _by_bisection(bits: Array, k: Array) -> Array:
         count = _count(bits <= middle)
         k = jnp.where(high == _LAST, jnp.minimum(k, count), k)
         enough = count >= k
-        return (
-            jnp.where(enough, low, middle),
-            jnp.where(enough, middle, high),
-            k,
-            jnp.where(enough, at_low, count),
-            jnp.where(enough, count, at_high),
-        )
+        low, at_low = jnp.where(enough, low, middle), jnp.where(enough, at_low, count)
+        high, at_high = jnp.where(enough, middle, high), jnp.where(enough, count, at_high)
+        return low, high, k, at_low, at_high
 
     def unfinished(state: tuple[Array, ...]) -> Array:
         low, high, k, _, at_high = state

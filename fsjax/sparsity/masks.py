@@ -370,14 +370,27 @@ def _without_kernels(tree: PyTree) -> list[bool]:
 def sparsity(masks: PyTree, where: Where = is_kernel) -> Array:
     """Share of the connections of the masked leaves that are inactive, in [0, 1].
 
+    Args:
+      masks: bool arrays, or packed ones.
+      where: the leaves that count, those of :func:`fsjax.sparsity.sparse`; all connections of
+        others must be active.
+
     Raises:
-      ConfigError: if no leaf is chosen, or if masks are not bool.
+      ConfigError: if no leaf is chosen, if masks are not bool, or if a leaf that is not chosen has
+        inactive connections.
     """
     masks = unpack(masks)
     check_bool(masks)
-    chosen = named_leaves(masks, where).values()
-    active = sum(jnp.sum(mask, dtype=jnp.float32) for mask in chosen)
-    return jnp.asarray(1.0 - active / sum(mask.size for mask in chosen))
+    chosen = named_leaves(masks, where)
+    for path, mask in leaves_by_name(masks).items():
+        is_known = not isinstance(mask, jax.core.Tracer)
+        if path not in chosen and is_known and not np.asarray(mask).all():
+            raise ConfigError(
+                f"{path} has inactive connections, and where= leaves it out; pass the where= that "
+                "sparse had"
+            )
+    active = sum(jnp.sum(mask, dtype=jnp.float32) for mask in chosen.values())
+    return jnp.asarray(1.0 - active / sum(mask.size for mask in chosen.values()))
 
 
 def named_leaves(tree: PyTree, where: Where = is_kernel) -> dict[str, Array]:

@@ -27,7 +27,7 @@ from fsjax.sparsity.masks import Where, apply_masks, is_kernel, is_packed, pack,
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.schedules import TopologySchedule
 from fsjax.sparsity.topology import number_to_drop
-from fsjax.sparsity.trees import leaves_by_name, path_name
+from fsjax.sparsity.trees import is_masked_out, leaves_by_name, path_name
 from fsjax.sparsity.updates import (
     Call,
     SparseState,
@@ -186,6 +186,11 @@ def masks_of(opt_state: PyTree) -> PyTree:
     return unpack(states[0].masks)
 
 
+@jax.jit
+def _count_nonzero(*arrays: Array) -> list[Array]:
+    return [jnp.count_nonzero(array) for array in arrays]
+
+
 def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
     """Parameters that are 0 at inactive connections; needed once, before training.
 
@@ -195,16 +200,16 @@ def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
     """
     masks = masks_of(opt_state)
     masked = jax.tree.map(
-        lambda mask, leaf: leaf if _is_other(mask) else jnp.where(mask, leaf, 0),
+        lambda mask, leaf: leaf if is_masked_out(mask) else jnp.where(mask, leaf, 0),
         masks,
         params,
-        is_leaf=_is_other,
+        is_leaf=is_masked_out,
     )
     numbers, rest = leaves_by_name(params), leaves_by_name(masked)
     for path, mask in leaves_by_name(masks).items():
         if isinstance(rest[path], jax.core.Tracer):
             break
-        before, after, active = map(jnp.count_nonzero, (numbers[path], rest[path], mask))
+        before, after, active = _count_nonzero(numbers[path], rest[path], mask)
         if after < before <= active:
             warnings.warn(
                 f"{path} is sparse already, and {before - after} of its {before} weights that are "
@@ -223,11 +228,11 @@ def forward_params(params: PyTree, opt_state: PyTree) -> PyTree:
     """
     return jax.tree.map(
         lambda mask, p: (
-            p if _is_other(mask) else p + jax.lax.stop_gradient(jnp.where(mask, p, 0) - p)
+            p if is_masked_out(mask) else p + jax.lax.stop_gradient(jnp.where(mask, p, 0) - p)
         ),
         masks_of(opt_state),
         params,
-        is_leaf=_is_other,
+        is_leaf=is_masked_out,
     )
 
 
@@ -336,16 +341,26 @@ def check(
 def _problems_of_leaf(
     path: str, leaf: Array, mask: Array | None, recipe: Recipe | None
 ) -> Iterator[str]:
-    if jnp.issubdtype(leaf.dtype, jnp.inexact) and not jnp.isfinite(leaf).all():
-        yield f"{path} has {int((~jnp.isfinite(leaf)).sum())} numbers that are not finite"
+    is_inexact = jnp.issubdtype(leaf.dtype, jnp.inexact)
+    if is_inexact and (infinite := int(_count_infinite(leaf))):
+        yield f"{path} has {infinite} numbers that are not finite"
     if mask is None or (recipe is not None and recipe.straight_through):
         return
-    wrong = (leaf != 0) & ~mask
-    if wrong.any():
+    if wrong := int(_count_wrong(leaf, mask)):
         yield (
-            f"{path} has {int(wrong.sum())} inactive weights that are not 0; mask_params sets them "
+            f"{path} has {wrong} inactive weights that are not 0; mask_params sets them "
             "to 0, and nothing may follow sparse in a chain"
         )
+
+
+@jax.jit
+def _count_infinite(leaf: Array) -> Array:
+    return jnp.sum(~jnp.isfinite(leaf))
+
+
+@jax.jit
+def _count_wrong(leaf: Array, mask: Array) -> Array:
+    return jnp.sum((leaf != 0) & ~mask)
 
 
 def _problems_of_recipe(
@@ -390,11 +405,6 @@ def _state_of(opt_state: PyTree) -> SparseState:
 def _sum_of(leaf: Array) -> Array:
     """Zeros for a sum over many steps, which bfloat16 would not hold."""
     return jnp.zeros_like(leaf, jnp.promote_types(leaf.dtype, jnp.float32))
-
-
-def _is_other(node: Any) -> bool:
-    """Whether a parameter belongs to another optimiser than this one."""
-    return isinstance(node, optax.MaskedNode)
 
 
 def _is_sparse(node: Any) -> bool:

@@ -184,14 +184,7 @@ def shrink(
 
 
 def _warn_of_fixed_lengths(function: Callable, shrunk: Shrunk, *inputs: PyTree) -> None:
-    program = jax.jit(function)
-    try:
-        outputs = program(shrunk.params, *inputs)
-    except Exception:  # Whatever a module raises that has to be built anew.
-        return
-    expected = program(shrunk.masked, *inputs)
-    pairs = zip(jax.tree.leaves(outputs), jax.tree.leaves(expected), strict=True)
-    if not all(np.shape(a) == np.shape(b) and _is_close(a, b) for a, b in pairs):
+    if gives_other_outputs(function, shrunk.params, shrunk.masked, *inputs):
         numbers = ", ".join(f"{number} in {name}" for name, number in shrunk.num_channels.items())
         warnings.warn(
             "the function gives other outputs with the smaller parameters than with the masked "
@@ -203,12 +196,30 @@ def _warn_of_fixed_lengths(function: Callable, shrunk: Shrunk, *inputs: PyTree) 
         )
 
 
+def gives_other_outputs(
+    function: Callable, params: PyTree, masked: PyTree, *inputs: PyTree
+) -> bool:
+    """Whether a function that smaller parameters fit gives other outputs than with masked ones."""
+    program = jax.jit(function)
+    try:
+        outputs = program(params, *inputs)
+    except Exception:  # Whatever a module raises that has to be built anew.
+        return False
+    pairs = zip(jax.tree.leaves(outputs), jax.tree.leaves(program(masked, *inputs)), strict=True)
+    return not all(np.shape(a) == np.shape(b) and _is_close(a, b) for a, b in pairs)
+
+
 def _is_close(outputs: Array, expected: Array) -> bool:
     """Whether outputs differ by rounding alone."""
     if not jnp.issubdtype(expected.dtype, jnp.inexact):
         return True  # Keys, and indices of the largest, which rounding may change.
-    size = float(jnp.max(jnp.abs(expected), initial=0))
-    return bool(jnp.allclose(outputs, expected, rtol=0, atol=1e-2 * size, equal_nan=True))
+    return bool(_is_rounding(outputs, expected))
+
+
+@jax.jit
+def _is_rounding(outputs: Array, expected: Array) -> Array:
+    size = jnp.max(jnp.abs(expected), initial=0)
+    return jnp.allclose(outputs, expected, rtol=0, atol=1e-2 * size, equal_nan=True)
 
 
 def _lowest(
@@ -295,7 +306,7 @@ def _without(leaves: Mapping[str, Array], removed: Mapping[Axis, np.ndarray]) ->
     smaller = {path: np.asarray(leaves[path]) for path, _ in removed}
     for (path, axis), entries in removed.items():
         smaller[path] = np.delete(smaller[path], entries, axis)
-    return {path: jnp.asarray(leaf) for path, leaf in smaller.items()}
+    return jax.device_put(smaller)
 
 
 def _zeroed(leaves: Mapping[str, Array], removed: Mapping[Axis, np.ndarray]) -> dict[str, Array]:
@@ -303,7 +314,7 @@ def _zeroed(leaves: Mapping[str, Array], removed: Mapping[Axis, np.ndarray]) -> 
     zeroed = {path: np.array(leaves[path]) for path, _ in removed}
     for (path, axis), entries in removed.items():
         np.moveaxis(zeroed[path], axis, 0)[entries] = 0
-    return {path: jnp.asarray(leaf) for path, leaf in zeroed.items()}
+    return jax.device_put(zeroed)
 
 
 def _first_reasons(channels: Channels) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from fsjax.errors import ConfigError
 from fsjax.extras import require
@@ -17,7 +16,7 @@ from fsjax.sparsity.kernel_axes import AxesByPath, KernelAxes, kernel_axes
 from fsjax.sparsity.linear_maps import LinearMap, linear_maps
 from fsjax.sparsity.masks import Where, is_kernel, named_leaves, unpack
 from fsjax.sparsity.structures import tile_of
-from fsjax.sparsity.trees import check_same_shapes, leaves_by_name, path_name
+from fsjax.sparsity.trees import check_same_shapes, is_masked_out, leaves_by_name, path_name
 from fsjax.typing import PyTree
 
 if TYPE_CHECKING:
@@ -152,18 +151,14 @@ def _masks_by_name(leaves: Mapping[str, Any], masks: PyTree | None) -> dict[str,
     """The masks by path, all true where the parameters belong to another optimiser or to none."""
     if masks is None:
         return {path: np.ones(np.shape(leaf), bool) for path, leaf in leaves.items()}
-    pairs = jax.tree.leaves_with_path(unpack(masks), is_leaf=_is_other_optimizer)
+    pairs = jax.tree.leaves_with_path(unpack(masks), is_leaf=is_masked_out)
     by_path = {path_name(path): mask for path, mask in pairs}
     return {
         path: np.ones(np.shape(leaves[path]), bool)
-        if _is_other_optimizer(mask) and path in leaves
+        if is_masked_out(mask) and path in leaves
         else np.asarray(mask)
         for path, mask in by_path.items()
     }
-
-
-def _is_other_optimizer(node: Any) -> bool:
-    return isinstance(node, optax.MaskedNode)
 
 
 def _is_matrix(path: tuple[str, ...], leaf: Any) -> bool:

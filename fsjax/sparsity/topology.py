@@ -38,7 +38,7 @@ from jax import Array
 from fsjax.errors import ConfigError, check_choice
 from fsjax.sparsity.kth import count_true, largest, preferred, smallest
 from fsjax.sparsity.masks import Scope
-from fsjax.sparsity.structures import Structure, highest, lowest, unstructured
+from fsjax.sparsity.structures import Layout, Structure, highest, lowest, unstructured
 from fsjax.sparsity.trees import split
 from fsjax.typing import PyTree
 
@@ -425,12 +425,19 @@ def pruned(
     masks = {}
     for name, layer in layers.items():
         layout = (structure or unstructured()).layout(layer.weight.shape)
-        scores = layout.scores(_scores(rule, layer, key, structure))
-        active = layout.active(layer.mask)
-        surplus = jnp.sum(active, axis=1, dtype=jnp.int32) - counts[name]
-        left = active & ~lowest(scores, jnp.maximum(surplus, 0), active)
-        masks[name] = layout.mask(left, layer.mask.shape)
+        scores = _scores(rule, layer, key, structure)
+        masks[name] = _without_lowest(layout, scores, layer.mask, counts[name])
     return masks
+
+
+# Outside of jit, it compiles as a whole, not operation by operation.
+@functools.partial(jax.jit, static_argnums=0, inline=True)
+def _without_lowest(layout: Layout, scores: Array, mask: Array, count: Array | int) -> Array:
+    """The mask without the active units of the lowest scores, with ``count`` left per group."""
+    active = layout.active(mask)
+    surplus = jnp.sum(active, axis=1, dtype=jnp.int32) - count
+    left = active & ~lowest(layout.scores(scores), jnp.maximum(surplus, 0), active)
+    return layout.mask(left, mask.shape)
 
 
 def _pruned_together(
@@ -494,6 +501,7 @@ def cond_with_key(
     return jax.lax.cond(condition, branch(then), branch(otherwise))
 
 
+@functools.partial(jax.jit, inline=True)
 def number_to_drop(mask: Array, fraction: Array | float) -> Array:
     """The whole part of ``fraction`` of the active connections, int32."""
     active = count_true(mask)

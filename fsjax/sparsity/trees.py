@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax import Array
 
 from fsjax.errors import ConfigError
@@ -152,6 +153,11 @@ def _check_numbers(leaf: object) -> None:
             f"to_numpy takes the parameters of a network, not {type(leaf).__name__}; pass "
             "to_numpy(params, masks), and call compress again after loading"
         )
+
+
+def is_masked_out(node: object) -> bool:
+    """Whether a parameter belongs to another optimiser (``optax.masked``, ``multi_transform``)."""
+    return isinstance(node, optax.MaskedNode)
 
 
 def is_output_first(tree: PyTree) -> bool:

@@ -33,7 +33,7 @@ from fsjax.sparsity.kernel_axes import (
 from fsjax.sparsity.masks import Where, apply_masks, is_kernel, named_leaves, pack, unpack
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.topology import Changed, Layer
-from fsjax.sparsity.trees import leaves_by_name
+from fsjax.sparsity.trees import is_masked_out, leaves_by_name
 from fsjax.typing import PyTree
 
 
@@ -381,11 +381,11 @@ def _in_place_of_copies(
     try:
         return optax.tree.map_params(
             optimizer,
-            lambda leaf, keep: leaf if _is_masked_out(leaf) else keep,
+            lambda leaf, keep: leaf if is_masked_out(leaf) else keep,
             state,
             kept,
             transform_non_params=lambda _: True,
-            is_leaf=_is_masked_out,
+            is_leaf=is_masked_out,
         )
     except IndexError:
         # The line searches of Optax look for a first leaf, and map_params shows them a tree
@@ -396,10 +396,6 @@ def _in_place_of_copies(
             return structure == jax.tree.structure(node)
 
         return jax.tree.map(lambda node: kept if is_copy(node) else True, state, is_leaf=is_copy)
-
-
-def _is_masked_out(node: Any) -> bool:
-    return isinstance(node, optax.MaskedNode)
 
 
 def change_if(condition: Array, change: Callable[[PyTree], PyTree], carry: PyTree) -> PyTree:

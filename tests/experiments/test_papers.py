@@ -10,7 +10,7 @@ import pytest
 
 from configs import papers
 from experiments.launch.experiment import build_method
-from experiments.papers import reference, results, runs, verdicts
+from experiments.papers import reference, reproduce, results, runs, verdicts
 from experiments.papers.cells import (
     PAPERS,
     Cell,
@@ -148,6 +148,13 @@ def test_agreement_and_reasons(tmp_path: Path) -> None:
     again = results.read_results(path, cells_of("wast"))
     assert list(again.columns) == list(results.COLUMNS)
     pd.testing.assert_frame_equal(again, good, check_dtype=False)
+
+
+def test_cells_with_fewer_seeds_are_those_that_have_some() -> None:
+    table = judged([row(83.0, seeds=2)], [])
+    (few,) = reproduce.with_fewer_seeds(cells_of("wast"), table, 3)
+    assert few.key == next(iter(results.by_key(table)))
+    assert reproduce.with_fewer_seeds(cells_of("wast"), table, 2) == []
 
 
 def test_results_of_other_tables_are_refused(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ def reference(
         slope = -signs / (1 + np.exp(signs * (x @ w + b)))
         slope *= weight[:, None] / (weight.sum() * signs.shape[1])
         w, b = w - 0.5 * x.T @ slope, b - 0.5 * slope.sum(axis=0)
-        for row in w:
-            row *= max(0.0, 1 - 0.5 * z / np.sqrt(row @ row)) if row.any() else 0.0
+        norms = np.maximum(np.sqrt((w**2).sum(axis=1, keepdims=True)), 1e-300)
+        w *= np.maximum(0.0, 1 - 0.5 * z / norms)
     return w, b
 
 

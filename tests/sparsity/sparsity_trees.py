@@ -30,6 +30,7 @@ def only_dense(path: tuple[str, ...], leaf: jax.Array) -> bool:
     return path == ("dense", "kernel")
 
 
+@jax.jit
 def noisy_gradient(params: Any, step: jax.Array) -> Any:
     """The gradient of a quadratic loss with noise; nonzero at inactive connections too."""
     noise = {name: NOISE[name] for name in params}

@@ -24,6 +24,7 @@ EARLY = {
 MOVES = jax.tree.map(lambda leaf: jnp.asarray(RNG.normal(size=leaf.shape), jnp.float32), EARLY)
 
 
+@jax.jit
 def train(params: Any, masks: Any) -> Any:
     """Another network each time it has other masks, with some weights that become 0."""
     moved = jax.tree.map(lambda p, m: p + m * masks["first"]["kernel"].mean(), params, MOVES)

@@ -152,6 +152,7 @@ def test_path_filter_chooses_leaves(key: jax.Array) -> None:
     assert [int(n) for n in sparsity.count_active(masks)] == [4, 36, 5, 50, 10]
     assert ("Conv_0", "kernel") in seen and ("head", "0") in seen
     assert float(sparsity.sparsity(masks, where)) == pytest.approx(0.5)
+    refuses(lambda: sparsity.sparsity(masks, "Conv_0/kernel"), "Dense_0/kernel", "where=")
 
 
 def test_a_filter_that_chooses_nothing_names_what_there_is(key: jax.Array) -> None:

@@ -1,11 +1,11 @@
-"""Smaller networks: outputs, cost and accuracy after half of the channels are removed.
+"""Smaller networks: outputs, cost and accuracy after half of the channels or blocks are removed.
 
     python -m experiments.studies.sparsity.shrinking --out=reproduction/shrinking.csv
 
-trains dense networks, removes half of the channels of each group by the first-order Taylor terms
-of training rows, builds the smaller module from the widths that are left, compares its outputs with
-those of the masked network, and fine-tunes it for 100 steps, beside a network of these widths that
-is trained from new weights for as many steps.
+trains dense networks, removes half of the channels of each group, or half of the blocks, by the
+first-order Taylor terms of training rows, builds the smaller module from the widths or the depth
+that is left, compares its outputs with those of the masked network, and fine-tunes it for 100
+steps, beside a network of this size that is trained from new weights for as many steps.
 """
 
 from __future__ import annotations
@@ -107,8 +107,35 @@ class Transformer(nn.Module):
         return nn.Dense(self.characters)(nn.LayerNorm()(x))
 
 
+class Block(nn.Module):
+    """A block of a causal transformer of width 64, with four heads."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array, mask: jax.Array) -> jax.Array:
+        y = nn.LayerNorm()(x)
+        x = x + nn.MultiHeadDotProductAttention(4)(y, y, mask=mask)
+        y = nn.gelu(nn.Dense(256)(nn.LayerNorm()(x)))
+        return x + nn.Dense(64)(y)
+
+
+class DeepTransformer(nn.Module):
+    """A causal transformer of equal blocks."""
+
+    characters: int
+    depth: int = 6
+
+    @nn.compact
+    def __call__(self, x: jax.Array, train: bool = False) -> jax.Array:
+        mask = nn.make_causal_mask(x)
+        x = nn.Embed(self.characters, 64)(x)
+        x = x + self.param("pos", nn.initializers.normal(0.02), x.shape[1:])
+        for _ in range(self.depth):
+            x = Block()(x, mask)
+        return nn.Dense(self.characters)(nn.LayerNorm()(x))
+
+
 class Case(NamedTuple):
-    """A network, and the weights whose outputs its widths count."""
+    """A network, and the weights whose outputs its widths count; without, its depth is reduced."""
 
     model: nn.Module
     weights: tuple[str, ...]
@@ -132,6 +159,7 @@ CASES = {
         600,
         16,
     ),
+    "blocks": Case(DeepTransformer(0), (), 600, 16),
 }
 
 
@@ -141,7 +169,7 @@ def define_flags() -> None:
     flags.DEFINE_list("networks", list(CASES), "Networks to shrink.")
     flags.DEFINE_integer("seeds", 3, "Number of seeds.", lower_bound=1)
     flags.DEFINE_integer("steps", 0, "Training steps; 0 for the default of the network.", 0)
-    flags.DEFINE_float("ratio", 0.5, "Share of channels to remove.", 0.0)
+    flags.DEFINE_float("ratio", 0.5, "Share of channels, or of blocks, to remove.", 0.0)
     flags.DEFINE_float("seconds", 1.0, "Time of the measurement of a batch size.", 0.0)
 
 
@@ -164,9 +192,9 @@ def main() -> None:
 
 def _case(name: str) -> tuple[Case, tuple[Any, Any]]:
     case = CASES[name]
-    if name == "transformer":
+    if name in ("transformer", "blocks"):
         train, test, characters = text()
-        return case._replace(model=Transformer(characters=characters)), (train, test)
+        return case._replace(model=case.model.copy(characters=characters)), (train, test)
     train, test = standardised("mnist")
     return case, tuple((x.reshape(-1, 28, 28, 1), y) for x, y in (train, test))  # type: ignore[return-value]
 
@@ -183,11 +211,7 @@ def measure(
     def loss(variables: PyTree) -> jax.Array:
         return cross_entropy(jnp.asarray(model.apply(variables, sample[0])), sample[1])
 
-    shrunk = sparsity.shrink(
-        model.apply, variables, sample[0][:1], ratio=ratio, importance=jax.grad(loss)(variables)
-    )
-    widths = tuple(shrunk.widths[f"params/{path}/kernel"] for path in case.weights)
-    smaller = model.copy(widths=widths)
+    shrunk, smaller = reduced(case, variables, sample[0][:1], ratio, jax.grad(loss)(variables))
     rows = jnp.asarray(test[0][:128])
     masked = jnp.asarray(model.apply(shrunk.masked, rows))
     outputs = jnp.asarray(smaller.apply(shrunk.params, rows))
@@ -218,6 +242,19 @@ def measure(
         )
         row |= {f"ms_{batch}": times["before"], f"ms_{batch}_left": times["after"]}
     return {key: float(f"{value:.4g}") for key, value in row.items()}
+
+
+def reduced(
+    case: Case, variables: PyTree, x: jax.Array, ratio: float, gradients: PyTree
+) -> tuple[Any, nn.Module]:
+    """The parameters that are left, and the module for them."""
+    apply = case.model.apply
+    if not case.weights:
+        fewer = sparsity.remove_blocks(apply, variables, x, ratio=ratio, importance=gradients)
+        return fewer, case.model.copy(depth=fewer.depths["params/Block"])
+    shrunk = sparsity.shrink(apply, variables, x, ratio=ratio, importance=gradients)
+    widths = tuple(shrunk.widths[f"params/{path}/kernel"] for path in case.weights)
+    return shrunk, case.model.copy(widths=widths)
 
 
 def fit(

@@ -1,6 +1,6 @@
 """Threefry, the generator of ``jax.random``, in a form that XLA fuses with the use of its numbers.
 
-On CPUs JAX computes its rounds in a loop over arrays, four times as slow to compile and to run. Here
+On CPUs JAX computes its rounds in a loop over arrays, which is about four times slower. Here
 the same numbers are computed from the index of each element, and need not be stored.
 """
 
