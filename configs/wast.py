@@ -23,7 +23,7 @@ from fsjax.tables.datasets.catalog import ENTRIES
 #: Lambda and learning rate of the gene expression sets (appendix A.1).
 FEW_ROWS = {"smk_can_187": (0.01, 0.01), "gla_bra_180": (0.001, 0.001)}
 
-#: Data sets whose kept runs drop the smallest of all connections, as eq. 4 is printed. On the others
+#: Data sets whose kept runs drop the smallest of all connections, as eq. 4 is printed. On others,
 #: positive and negative weights are dropped separately, as in the authors' code, which moves ISOLET
 #: at K = 25 from 74.5 +- 1.0 to 70.3 +- 1.4, where that code has 70.2 +- 1.4 (five seeds each).
 AS_PRINTED = ("mnist", "fashion_mnist")

@@ -13,8 +13,8 @@ from tools.architecture import ROOT
 #: Lines of ``.py`` files, docstrings and blank lines included, that each wing may have.
 BUDGETS = {
     "fsjax/auto": 13_000,
-    "fsjax/sparsity": 9_800,
-    "the core": 29_000,
+    "fsjax/sparsity": 9_900,
+    "the core": 29_100,
     "experiments": 16_000,
     "tools": 2_000,
     "tests": 38_700,

@@ -17,6 +17,7 @@ from fsjax.engine.epoch_metrics import (
     record_connections,
     topology_metrics,
 )
+from fsjax.engine.kernels.random import generator
 from fsjax.engine.mesh import split_rows
 from fsjax.engine.rows import Arrays, MemoryRows, as_batch, batch_at, batch_indices, whole_table
 from fsjax.method import Batch, Method, PyTree, Snapshot, Spec, TrainingRows, TrainState, for_run
@@ -30,11 +31,8 @@ EVALUATED = ("valid", "test")
 
 
 def key_of(words: Array) -> Array:
-    """The PRNG key of a seed from the words in ``TrainState.key``.
-
-    The generator is threefry, because others share streams over vmapped seeds.
-    """
-    return jax.random.wrap_key_data(words, impl="threefry2x32")
+    """The PRNG key of a seed from the words in ``TrainState.key``."""
+    return jax.random.wrap_key_data(words, impl=generator())
 
 
 def keeps_snapshot(method: Method, spec: Spec) -> bool:
@@ -50,7 +48,7 @@ def init_state(
     Args:
       mask: ``(D,)`` bool, columns that may be selected, or ``(G,)`` groups.
     """
-    key_train, key_init = jax.random.split(jax.random.key(seed, impl="threefry2x32"))
+    key_train, key_init = jax.random.split(jax.random.key(seed, impl=generator()))
     state = method.init(key_init, spec, data).replace(feature_mask=mask)
     state = state.replace(key=jax.random.key_data(key_train))
     if method.loss is not None:

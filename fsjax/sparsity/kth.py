@@ -192,52 +192,52 @@ def _lines_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 @_compiled
 def _first_by_bits(bits: Array, k: Array | int, among: Array | None) -> Array:
     shape = bits.shape
-    candidates = jnp.int32(bits.size) if among is None else count_true(among)
-    # The largest key marks what is no candidate.
-    bits = jnp.minimum(bits, _LAST - 1)
+    # The smallest key is below all entries, and the largest one marks what is no candidate.
+    bits = jnp.clip(bits, _FIRST + 1, _LAST - 1)
     if among is not None:
         bits = jnp.where(among, bits, _LAST)
-    k = jnp.clip(jnp.asarray(k, jnp.int32), 0, candidates)
+    k = jnp.clip(jnp.asarray(k, jnp.int32), 0, bits.size)
     search = _by_bisection if jax.default_backend() == "cpu" else _by_sorting
-    return _from_rows(search(_in_rows(bits), k, candidates) & (k > 0), shape)
+    return _from_rows(search(_in_rows(bits), k) & (k > 0), shape)
 
 
-def _by_sorting(bits: Array, k: Array, candidates: Array) -> Array:
-    """Marks the first k of the bits, from 1, in the order of values and then of positions."""
+def _by_sorting(bits: Array, k: Array) -> Array:
+    """Marks the first k of the bits, at most all candidates, by value and then by position."""
     threshold = jnp.sort(bits.ravel())[jnp.maximum(k - 1, 0)]
     below = bits < threshold
-    return below | _first_by_running_sum(bits == threshold, k - _count(below))
+    ties = (bits == threshold) & (bits < _LAST)
+    return below | _first_by_running_sum(ties, k - _count(below))
 
 
-def _by_bisection(bits: Array, k: Array, candidates: Array) -> Array:
-    """As :func:`_by_sorting`; padding is larger than any of the ``candidates``."""
+def _by_bisection(bits: Array, k: Array) -> Array:
+    """As :func:`_by_sorting`."""
 
-    # Invariant: fewer than k entries are <= low, at least k are <= high.
-    def bisect(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        low, high, at_high = state
-        middle = _middle(low, high)
+    # Invariant: fewer than k entries are <= low, at least k are <= high; k is at most their number.
+    def bisect(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        low, high, k, at_low, at_high = state
+        # The first halving only counts the candidates: a count outside would be compiled, too.
+        middle = jnp.where(high == _LAST, _LAST - 1, _middle(low, high))
         count = _count(bits <= middle)
+        k = jnp.where(high == _LAST, jnp.minimum(k, count), k)
         enough = count >= k
-        return (
-            jnp.where(enough, low, middle),
-            jnp.where(enough, middle, high),
-            jnp.where(enough, count, at_high),
-        )
+        low, at_low = jnp.where(enough, low, middle), jnp.where(enough, at_low, count)
+        high, at_high = jnp.where(enough, middle, high), jnp.where(enough, count, at_high)
+        return low, high, k, at_low, at_high
 
-    def unfinished(state: tuple[Array, Array, Array]) -> Array:
-        low, high, at_high = state
+    def unfinished(state: tuple[Array, ...]) -> Array:
+        low, high, k, _, at_high = state
         return (at_high > k) & (high - 1 > low)
 
-    start = (jnp.asarray(_FIRST), jnp.asarray(_LAST - 1), candidates)
-    _, threshold, at_threshold = jax.lax.while_loop(unfinished, bisect, start)
-    surplus = at_threshold - k
+    most = jnp.asarray(_LAST)
+    start: tuple[Array, ...] = (jnp.asarray(_FIRST), most, k, jnp.zeros_like(k), most)
+    _, threshold, k, below, at_threshold = jax.lax.while_loop(unfinished, bisect, start)
 
     def without_surplus() -> Array:
         # Of the entries at the threshold, those with the highest positions are too many.
         ties = bits == threshold
-        return (bits < threshold) | _first_true(ties, _count(ties) - surplus, surplus > 0)
+        return (bits < threshold) | _first_true(ties, k - below, at_threshold > k)
 
-    return jax.lax.cond(surplus > 0, without_surplus, lambda: bits <= threshold)
+    return jax.lax.cond(at_threshold > k, without_surplus, lambda: bits <= threshold)
 
 
 def _first_true(mask: Array, wanted: Array, needed: Array) -> Array:

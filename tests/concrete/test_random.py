@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from fsjax.engine.kernels.random import gumbel_row, key_words, threefry_2x32
+from fsjax.engine.kernels.random import generator, gumbel_row, key_words, threefry_2x32
 
 
 @settings(max_examples=20, deadline=None)
@@ -23,6 +23,19 @@ def test_threefry_equals_the_generator_of_jax(first: int, second: int, counter: 
     expected = jax.extend.random.threefry_2x32(key, counts)
     words = threefry_2x32(key, counts[:1], counts[1:])
     chex.assert_trees_all_equal(jnp.concatenate(words), expected)
+
+
+@pytest.mark.parametrize("width", [8, 32])
+@pytest.mark.parametrize("shape", [(), (7,), (40, 50)])
+def test_the_unrolled_generator_draws_what_jax_draws(width: int, shape: tuple[int, ...]) -> None:
+    def draw(impl: object) -> tuple[jax.Array, jax.Array]:
+        keys = jax.random.split(jax.random.key(2**32 - 1, impl=impl), 3)
+        folded = jax.vmap(jax.random.fold_in)(keys, jnp.arange(3))
+        words = jax.vmap(key_words)(jax.random.clone(folded))
+        return jax.vmap(lambda key: jax.random.bits(key, shape, f"uint{width}"))(folded), words
+
+    assert generator() != "threefry2x32"
+    chex.assert_trees_all_equal(draw(generator()), draw("threefry2x32"))
 
 
 @pytest.mark.parametrize("shape", [(4, 3, 5), (2, 7), (3, 1, 1)])

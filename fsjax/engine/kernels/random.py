@@ -1,17 +1,21 @@
-"""Gumbel noise for one row of a large array, equal to that row of ``jax.random.gumbel``.
+"""Threefry, the generator of ``jax.random``, in a form that XLA fuses with the use of its numbers.
 
-``jax.random`` draws an entire array before any of it can be used. Here the same Threefry counter is
-computed from an element's index inside the loop that uses the noise, so that XLA fuses random bits,
-logarithms and exponential into one pass, and the noise is never stored.
+On CPUs JAX computes its rounds in a loop over arrays, which is about four times slower. Here
+the same numbers are computed from the index of each element, and need not be stored.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Hashable
 
 import jax
+import jax.extend.random
 import jax.numpy as jnp
 from jax import Array
+
+from fsjax.engine.environment.jax_settings import setting
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
@@ -36,9 +40,30 @@ def threefry_2x32(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
     return first, second
 
 
+def generator() -> Hashable:
+    """The ``impl`` of keys: Threefry, because others share streams over vmapped seeds."""
+    fast = jax.default_backend() == "cpu" and setting("jax_threefry_partitionable")
+    return _UNROLLED if fast else "threefry2x32"
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _bits(key: Array, width: int, shape: tuple[int, ...]) -> Array:
+    # Few numbers compile faster in a loop, and 64 bits take both words.
+    if width > 32 or not 1024 < math.prod(shape) < 2**32:
+        return _OF_JAX.random_bits(key, width, shape)
+    index = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
+    first, second = threefry_2x32(key, jnp.zeros((), jnp.uint32), index)
+    return (first ^ second).astype(f"uint{width}")
+
+
+_OF_JAX = jax.extend.random.threefry_prng_impl
+_OWN_PARTS = {"random_bits": _bits, "name": "unrolled_threefry"}
+_UNROLLED = jax.extend.random.define_prng_impl(**_OF_JAX._asdict() | _OWN_PARTS)
+
+
 def key_words(key: Array) -> Array:
     """The two uint32 words of a Threefry key; for other generators, two random words."""
-    if str(jax.random.key_impl(key)) == "threefry2x32":
+    if jax.random.key_impl(key) in ("threefry2x32", _UNROLLED):
         return jax.random.key_data(key)
     return jax.random.bits(key, (2,), jnp.uint32)
 
