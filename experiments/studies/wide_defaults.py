@@ -86,7 +86,8 @@ def summary(rows: pd.DataFrame) -> str:
     """The paired difference of an estimator's lines, as the module describes it."""
     by_table = rows.groupby("table").mean(numeric_only=True)
     difference = by_table["score_after"] - by_table["score_before"]
-    half = stats.t.ppf(0.975, len(difference) - 1) * stats.sem(difference)
+    error = difference.std() / np.sqrt(len(difference))
+    half = stats.t.ppf(0.975, len(difference) - 1) * error
     return (
         f"{len(by_table)} tables, {len(rows)} pairs: {difference.mean():+.2f} points "
         f"[{difference.mean() - half:+.2f}, {difference.mean() + half:+.2f}]; same columns on "

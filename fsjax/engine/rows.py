@@ -96,13 +96,12 @@ def batch_at(
     By ``About.merges_copies`` it may be a table of fewer rows, whose weights count the copies.
     """
     # A loss that replaces the task's may read weights in another way.
-    own_loss = spec.loss is not None or spec.registered_task is not None
-    if own_loss or not about.merges_copies or spec.batch_size <= spec.num_rows:
-        batch, factors = everything.take(rows), real
-    else:
-        batch, is_row = everything.take(slice(None)), rows[:, None] == jnp.arange(spec.num_rows)
-        factors = jnp.sum(jnp.where(is_row, real[:, None], 0.0), axis=0)
-    return batch._replace(weight=batch.weight * factors)
+    merges = about.merges_copies and spec.loss is None and spec.registered_task is None
+    if not merges or spec.batch_size <= spec.num_rows:
+        batch = everything.take(rows)
+        return batch._replace(weight=batch.weight * real)
+    copies = jnp.where(rows[:, None] == jnp.arange(spec.num_rows), real[:, None], 0.0)
+    return everything.take(slice(None))._replace(weight=everything.weight * jnp.sum(copies, axis=0))
 
 
 def batch_indices(spec: Spec, key: Array, num_real: Array) -> tuple[Array, Array]:

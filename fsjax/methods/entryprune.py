@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+import optax
 from jax import Array
 
 from fsjax.arguments import STATIC, Count, Share
@@ -32,7 +33,8 @@ from fsjax.methods.shared.network import PLAIN, NetworkOptions, first_kernel, wi
 from fsjax.registry import register
 from fsjax.sparsity import largest, random_subset
 from fsjax.sparsity.topology import Changed, cond_with_key
-from fsjax.sparsity.updates import keep_moments, move_moments
+from fsjax.sparsity.trees import is_masked_out
+from fsjax.sparsity.updates import keep_moments
 from fsjax.tasks import SUPERVISED
 
 #: Score of columns that have not been tried; scores of all others are at least minus sqrt(D).
@@ -84,7 +86,6 @@ def entryprune(
         return num_features + min(max(1, math.ceil(candidates * others - 1e-6)), others)
 
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
-        del data
         key_network, key_order = jax.random.split(key)
         weights, stats = body.init(key_network, spec)
         # Random scores below NEVER, so that the first columns are drawn at random.
@@ -115,10 +116,9 @@ def entryprune(
     ) -> TrainState:
         change = state.extra["change"] + jnp.sum(batch.weight) * first_kernel(grads)
         state = state.replace(extra={**state.extra, "stats": aux["stats"], "change": change})
-        due = state.step % every == 0
         number = num_inputs(state.spec) - num_features
         return cond_with_key(
-            due,
+            state.step % every == 0,
             lambda key: enter(body, exchange(state, key, num_features, number)),
             lambda _: state,
             key,
@@ -177,9 +177,14 @@ def enter(body: NetworkOptions, state: TrainState) -> TrainState:
     kept = (extra["kept"][columns] & (old[place] == columns))[:, None]
     kernel = jnp.where(kept, first_kernel(state.params)[place], 0.0)
     params, tx = with_kernel(state.params, kernel), body.tx(state.spec)
-    others = jax.tree.map(lambda _: True, params)
-    moments = move_moments(tx, state.opt_state, with_kernel(others, place))
-    stay = with_kernel(others, jnp.broadcast_to(kept, kernel.shape))
+
+    def moved(moment: Any, stays: Any) -> Any:
+        # Factored moments may have no entry for each row.
+        has_rows = stays is not True and getattr(moment, "shape", ())[:1] == place.shape
+        return moment[place] if has_rows else moment
+
+    stay = with_kernel(jax.tree.map(lambda _: True, params), jnp.broadcast_to(kept, kernel.shape))
+    moments = optax.tree.map_params(tx, moved, state.opt_state, stay, is_leaf=is_masked_out)
     moments = keep_moments(tx, moments, Changed(params, (), stay))
     return state.replace(params=params, opt_state=moments, extra={**extra, "columns": columns})
 
@@ -195,8 +200,7 @@ def first_and_last_exchange(
         without="no column has been judged and they are drawn at random",
         instead=shorter,
     )
-    new = num_inputs - num_features
-    exchanges = math.ceil((spec.num_columns - num_features) / max(new, 1))
+    exchanges = math.ceil((spec.num_columns - num_features) / max(num_inputs - num_features, 1))
     tried = Phase(
         name=f"all columns can have been tried ({exchanges} exchanges, every={every} steps)",
         epochs=math.ceil(max(exchanges, 1) * every / spec.steps_per_epoch),

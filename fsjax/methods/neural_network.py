@@ -38,7 +38,6 @@ def neural_network(*, rank_by: ScoreName = "strength", **options: Any) -> Method
       0, so rank by attribution.
     """
     body = NetworkOptions(**options)
-
     method = Method(
         About(tasks=SUPERVISED, sparse=True, merges_copies=body.merges_copies),
         init=lambda key, spec, data: first_state(body, key, spec),

@@ -374,22 +374,6 @@ def keep_moments(
     return jax.tree.map(choose, selected, state, fresh)
 
 
-def move_moments(optimizer: optax.GradientTransformation, state: PyTree, places: PyTree) -> PyTree:
-    """The state of an optimiser whose parameters have moved to other rows.
-
-    Args:
-      places: with the structure of the parameters, for each row the one from which it came,
-        ``(rows,)`` int32; or ``True`` for parameters that stay.
-    """
-
-    def moved(place: Array | bool, leaf: Array) -> Array:
-        # Factored moments may have no entry for each row.
-        has_rows = not isinstance(place, bool) and leaf.shape[:1] == place.shape
-        return leaf[place] if has_rows else leaf
-
-    return jax.tree.map(moved, _in_place_of_copies(optimizer, state, places), state)
-
-
 def _in_place_of_copies(
     optimizer: optax.GradientTransformation, state: PyTree, kept: PyTree
 ) -> PyTree:

@@ -50,6 +50,7 @@ LAUNCHERS: dict[str, tuple[str, str]] = {
         "--tables=wine '--selectors=random columns' --workdir={tmp}",
         "rows.csv",
     ),
+    "studies/wide_defaults": ("--tables=wine --splits=1 --workdir={tmp}", "rows.csv"),
     "studies/discoveries": (
         "'--rules=l1,knockoff filter,Stabl' --tables=number --columns=20 --draws=2 "
         "--out={tmp}/table.md",
