@@ -267,7 +267,7 @@ class DeepLasso(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
-        early_stopping: int | None = None,
+        early_stopping: int | None = 20,
         max_time: float | None = None,
         keep_partial: bool = False,
         warm_start: bool = False,
