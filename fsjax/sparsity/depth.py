@@ -15,7 +15,7 @@ from jax import Array
 from fsjax.arguments import Rate, check
 from fsjax.errors import ConfigError, FixedLengthWarning
 from fsjax.sparsity.blocks import Block, Node, children, family_of, is_numbered, residual_blocks
-from fsjax.sparsity.shrinking import gives_other_outputs
+from fsjax.sparsity.shrinking import gives_other_outputs, leaves_like, report
 from fsjax.sparsity.trees import check_same_shapes, leaves_by_name, with_leaves
 from fsjax.typing import PyTree
 
@@ -52,8 +52,7 @@ class Shallower:
         Raises:
           ConfigError: if paths or shapes differ.
         """
-        leaves, old = leaves_by_name(tree), leaves_by_name(self.masked)
-        check_same_shapes(leaves, old, "the tree", "the network")
+        leaves_like(tree, self.masked)
         return _without(tree, self._blocks)
 
     def __str__(self) -> str:
@@ -61,11 +60,7 @@ class Shallower:
             f"{name}: {'removed' if name in self.removed else 'kept'}, importance {value:.3g}"
             for name, value in self.importances.items()
         ]
-        lines += [f"{name}: kept, {reason}" for name, reason in self.reasons.items()]
-        before, after = (
-            sum(leaf.size for leaf in jax.tree.leaves(tree)) for tree in (self.masked, self.params)
-        )
-        return "\n".join([*lines, f"{before} -> {after} parameters"])
+        return report(lines, self.reasons, self.masked, self.params)
 
 
 def remove_blocks(
@@ -145,8 +140,7 @@ def remove_blocks(
         found.reasons,
         removed,
     )
-    is_known = not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(inputs))
-    if is_known and gives_other_outputs(function, shallower.params, shallower.masked, *inputs):
+    if gives_other_outputs(function, shallower.params, shallower.masked, *inputs):
         depths = ", ".join(f"{depth} of {name}" for name, depth in shallower.depths.items())
         warnings.warn(
             "the function gives other outputs with fewer blocks than with the masked parameters: "

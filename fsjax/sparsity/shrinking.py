@@ -71,8 +71,7 @@ class Shrunk:
         Raises:
           ConfigError: if paths or shapes differ.
         """
-        leaves, old = leaves_by_name(tree), leaves_by_name(self.masked)
-        check_same_shapes(leaves, old, "the tree", "the network")
+        leaves = leaves_like(tree, self.masked)
         return with_leaves(tree, _without(leaves, _removed_entries(self.groups, self.removed)))
 
     def __str__(self) -> str:
@@ -82,11 +81,7 @@ class Shrunk:
             f"{len(group.entries)} axes"
             for group in self.groups
         ]
-        lines += [f"{path}: kept, {reason}" for path, reason in self.reasons.items()]
-        before, after = (
-            sum(leaf.size for leaf in jax.tree.leaves(tree)) for tree in (self.masked, self.params)
-        )
-        return "\n".join([*lines, f"{before} -> {after} parameters"])
+        return report(lines, self.reasons, self.masked, self.params)
 
 
 def shrink(
@@ -178,8 +173,7 @@ def shrink(
         removed,
         channels.reasons,
     )
-    if not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(inputs)):
-        _warn_of_fixed_lengths(function, shrunk, *inputs)
+    _warn_of_fixed_lengths(function, shrunk, *inputs)
     return shrunk
 
 
@@ -196,10 +190,29 @@ def _warn_of_fixed_lengths(function: Callable, shrunk: Shrunk, *inputs: PyTree) 
         )
 
 
+def leaves_like(tree: PyTree, network: PyTree) -> dict[str, Array]:
+    """The leaves of a tree by path; ConfigError unless they have the shapes of the network's."""
+    leaves = leaves_by_name(tree)
+    check_same_shapes(leaves, leaves_by_name(network), "the tree", "the network")
+    return leaves
+
+
+def report(lines: Sequence[str], reasons: Mapping[str, str], masked: PyTree, params: PyTree) -> str:
+    """What was removed, what was kept and why, and the numbers of parameters."""
+    kept = [f"{name}: kept, {reason}" for name, reason in reasons.items()]
+    before, after = (sum(leaf.size for leaf in jax.tree.leaves(t)) for t in (masked, params))
+    return "\n".join([*lines, *kept, f"{before} -> {after} parameters"])
+
+
 def gives_other_outputs(
     function: Callable, params: PyTree, masked: PyTree, *inputs: PyTree
 ) -> bool:
-    """Whether a function that smaller parameters fit gives other outputs than with masked ones."""
+    """Whether a function that smaller parameters fit gives other outputs than with masked ones.
+
+    False for functions that they do not fit, and if the inputs are shapes.
+    """
+    if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(inputs)):
+        return False
     program = jax.jit(function)
     try:
         outputs = program(params, *inputs)
