@@ -1,7 +1,18 @@
-"""SAND (Pad et al., ICML 2025) in the setting of its authors' code, K = 60.
+"""SAND (Pad et al., ICML 2025) in the setting of its authors' code.
 
-python -m experiments.run --config=configs/sand.py:isolet --workdir=runs/sand
+    python -m experiments.run --config=configs/sand.py:isolet --workdir=runs/sand
 
+Variants: a data set, a task and ``quick``. K = 60; one hidden layer of a third of the columns, Adam
+with a rate of 0.001, batches of 64, columns standardised. Published figures are those of the paper
+as it is in the authors' repository (Table 4 of the version of 2024, ten repetitions); it has none
+for Madelon, whose epochs and network are those of the authors' code. Accuracy in percent of the
+network itself:
+
+| variant | K | paper | here |
+| --- | --- | --- | --- |
+| mice_protein | 60 | 98.8 +- 0.6 | 99.54 +- 0.65 (3 seeds) |
+| isolet | 60 | 92.6 +- 0.5 | 92.90 +- 0.65 (3 seeds) |
+| madelon | 20 |  | 81.72 +- 0.34 (3 seeds) |
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ METRICS = {
     "wast": ("svm_accuracy",),
     "ctre": ("embedded_accuracy",),
 }
-DECIMALS = {"ctre": 1}
+DECIMALS = {"ctre": 1, "sand": 1}
 
 
 class Figure(NamedTuple):

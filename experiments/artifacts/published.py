@@ -29,7 +29,7 @@ METRIC_OF_OTHER_K = "svm_accuracy"
 COUNTS = ("num_features", "num_epochs", "n_repeats")
 
 #: Protocols of the splits in the tables of papers; in others it is the registered one.
-SPLITS: Final = {"WAST": "wast", "CTRE": "wast"}
+SPLITS: Final = {"WAST": "wast", "CTRE": "wast", "SAND": "official"}
 
 
 class Besides(NamedTuple):

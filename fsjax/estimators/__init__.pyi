@@ -46,6 +46,50 @@ class AEFS(Selector):
         verbose: bool = False,
     ) -> None: ...
 
+class AutoNFS(Selector):
+    """A network behind a random mask of the inputs, whose mean is penalised."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str | Task = "classification",
+        strength: float = 1.0,
+        embedding_dim: int = 32,
+        temperature: float = 2.0,
+        decay: float = 0.997,
+        mask_learning_rate: float = 0.004,
+        opened: Literal["by_masks", "by_logit"] = "by_masks",
+        network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
+        hidden: Sequence[int] = (32, 32),
+        activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+        batch_norm: bool = False,
+        layer_norm: bool = False,
+        dropout: float = 0.0,
+        optimizer: Literal["sgd", "adam", "adamw"] | Optimizer = "adam",
+        learning_rate: float | Schedule = 0.0003,
+        final_learning_rate: float | None = None,
+        momentum: float = 0.9,
+        weight_decay: float = 0.0,
+        l1: float = 0.0,
+        image_shape: Sequence[int] | None = None,
+        num_epochs: int = 200,
+        batch_size: int | None = 32,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        groups: ArrayLike | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        keep_partial: bool = False,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
 class BinMask(Selector):
     """A network whose inputs or weights are multiplied by binary masks under an L0 penalty."""
 
@@ -774,6 +818,46 @@ class RFS(Selector):
         validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
         standardize: bool | str = True,
         class_weight: Mapping[Any, float] | str | None = None,
+        early_stopping: int | None = None,
+        max_time: float | None = None,
+        keep_partial: bool = False,
+        warm_start: bool = False,
+        callback: Callable[[Progress], Any] | None = None,
+        verbose: bool = False,
+    ) -> None: ...
+
+class SAND(Selector):
+    """A network whose inputs are mixed with noise, less of it the more they help."""
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | None = None,
+        *,
+        task: str | Task = "classification",
+        sigma: float = 1.5,
+        norm: float = 2.0,
+        network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
+        hidden: Sequence[int] = (100,),
+        activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+        batch_norm: bool = False,
+        layer_norm: bool = False,
+        dropout: float = 0.0,
+        optimizer: Literal["sgd", "adam", "adamw"] | Optimizer = "adam",
+        learning_rate: float | Schedule = 0.001,
+        final_learning_rate: float | None = None,
+        momentum: float = 0.9,
+        weight_decay: float = 0.0,
+        l1: float = 0.0,
+        image_shape: Sequence[int] | None = None,
+        num_epochs: int = 200,
+        batch_size: int | None = 64,
+        n_seeds: int = 1,
+        random_state: int | np.random.RandomState | np.random.Generator | None = 0,
+        validation_fraction: float = 0.1,
+        validation_data: tuple[ArrayLike, ArrayLike | None] | None = None,
+        standardize: bool | str = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        groups: ArrayLike | None = None,
         early_stopping: int | None = None,
         max_time: float | None = None,
         keep_partial: bool = False,

@@ -19,6 +19,28 @@ def aefs(
     optimizer: Literal["adam"] | Optimizer = "adam",
     learning_rate: float | Schedule = 0.001,
 ) -> Method: ...
+def autonfs(
+    num_features: int | None = None,
+    *,
+    strength: float = 1.0,
+    embedding_dim: int = 32,
+    temperature: float = 2.0,
+    decay: float = 0.997,
+    mask_learning_rate: float = 0.004,
+    opened: Literal["by_masks", "by_logit"] = "by_masks",
+    network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
+    hidden: Sequence[int] = (32, 32),
+    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+    batch_norm: bool = False,
+    layer_norm: bool = False,
+    dropout: float = 0.0,
+    optimizer: Literal["sgd", "adam", "adamw"] | Optimizer = "adam",
+    learning_rate: float | Schedule = 0.0003,
+    final_learning_rate: float | None = None,
+    momentum: float = 0.9,
+    weight_decay: float = 0.0,
+    l1: float = 0.0,
+) -> Method: ...
 def binmask(
     num_features: int | None = None,
     *,
@@ -313,6 +335,24 @@ def rfs(
     low: float = 0.0,
     tolerance: float = 0.001,
     max_steps: int = 1000,
+) -> Method: ...
+def sand(
+    num_features: int = 50,
+    *,
+    sigma: float = 1.5,
+    norm: float = 2.0,
+    network: Literal["mlp", "lenet5", "resnet32", "vgg19"] = "mlp",
+    hidden: Sequence[int] = (100,),
+    activation: Literal["leaky_relu", "relu", "sigmoid", "tanh"] = "relu",
+    batch_norm: bool = False,
+    layer_norm: bool = False,
+    dropout: float = 0.0,
+    optimizer: Literal["sgd", "adam", "adamw"] | Optimizer = "adam",
+    learning_rate: float | Schedule = 0.001,
+    final_learning_rate: float | None = None,
+    momentum: float = 0.9,
+    weight_decay: float = 0.0,
+    l1: float = 0.0,
 ) -> Method: ...
 def sequential_attention(
     num_features: int = 50,

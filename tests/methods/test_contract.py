@@ -73,6 +73,8 @@ SLOW = (
     "binmask",
     "deep_lasso",
     "dufs",
+    "autonfs",
+    "sand",
 )
 
 
