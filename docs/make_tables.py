@@ -53,7 +53,8 @@ def choosing_table() -> str:
             labels = "no" if len(about.tasks) == 1 else "yes, or no for U"
         number = "ranking"
         if about.gates:
-            number = "its own, or a search for K"
+            search = METHODS[method.name]().search
+            number = "its own, or a search for K" if search else "its own, or a ranking"
         elif about.num_features is not None:
             number = "made for K"
         sparse = "yes" if about.sparse else "no"
