@@ -196,7 +196,7 @@ def _with_tables(path: Path, text: str) -> str:
             shown = figure.here if "seeds" in cells or MEASURED[column] else figure.here + seeds
             updates = {column: shown}
             if column == "here":
-                updates |= {"paper": figure.paper or cells["paper"], "seeds": figure.seeds}
+                updates |= {"paper": figure.paper or cells.get("paper", ""), "seeds": figure.seeds}
             cells |= {name: value for name, value in updates.items() if name in cells}
         lines[row.number] = "| " + " | ".join(cells.values()) + " |\n"
     return "".join(lines)
