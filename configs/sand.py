@@ -15,8 +15,8 @@ those of the authors' code. Accuracy in percent of the network itself:
 | isolet | 60 | 92.6 +- 0.5 | 92.90 +- 0.65 (3 seeds) |
 | madelon | 20 |  | 81.72 +- 0.34 (3 seeds) |
 
-The authors' code on the same rows, with three seeds: 99.69 +- 0.44 on mice_protein and 79.00 +- 0.89
-on madelon. MNIST, Fashion-MNIST and HAR were not run.
+The authors' code on the same rows, with three seeds: 99.69 +- 0.44 on mice_protein and 79.00 +-
+0.89 on madelon. MNIST, Fashion-MNIST and HAR were not run.
 """
 
 from __future__ import annotations

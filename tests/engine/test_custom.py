@@ -140,20 +140,9 @@ SCHEDULED = [
 ]
 
 
-@slow_ids(
-    "aefs",
-    "autonfs",
-    "cae",
-    "ctre_*",
-    "deep_lasso",
-    "dense",
-    "dufs",
-    "entryprune",
-    "gjsd",
-    "neurofs",
-)
-@slow_ids("probmask", "quick_selection", "random_selection", "rigl", "sand", "sequential_attention")
-@slow_ids("snip", "static_sparse", "stg")
+@slow_ids("aefs", "cae", "ctre_*", "deep_lasso", "dense", "dufs", "entryprune", "gjsd", "neurofs")
+@slow_ids("probmask", "quick_selection", "random_selection", "rigl", "sequential_attention")
+@slow_ids("snip", "static_sparse", "stg", "autonfs", "sand")
 @pytest.mark.parametrize("name", SCHEDULED)
 def test_every_method_with_a_rate_takes_a_schedule_or_an_optimizer(
     name: str, data, monkeypatch: pytest.MonkeyPatch

@@ -37,10 +37,9 @@ TINY: dict[str, dict[str, Any]] = {
 ALIKE = ("cae", "gjsd", "ctre_seq", "rigl", "snip", "static_sparse", "dense", "random_selection")
 
 
-@slow_ids(
-    "autonfs", "binmask", "ctre_sim", "deep_lasso", "entryprune", "ip_cae", "lassonet", "neurofs"
-)
-@slow_ids("probmask", "quick_selection", "sand", "sequential_attention", "set", "stg", "wast")
+@slow_ids("binmask", "ctre_sim", "deep_lasso", "entryprune", "ip_cae", "lassonet", "neurofs")
+@slow_ids("probmask", "quick_selection", "sequential_attention", "set", "stg", "wast")
+@slow_ids("autonfs", "sand")
 @pytest.mark.parametrize("name", some_long(ESTIMATORS, ALIKE))
 def test_every_class_fits_selects_and_predicts(name: str) -> None:
     x, y = table()
