@@ -224,7 +224,8 @@ PACKAGES: dict[str, Package] = {
     "stg": Package(
         "stg",
         "STG(hidden_dims={hidden}, activation='relu', optimizer='Adam', learning_rate=1e-2, "
-        "batch_size=128, sigma={sigma}, lam={strength}).fit(X, y, nr_epochs=100), ranked by get_gates('raw')",
+        "batch_size=128, sigma={sigma}, lam={strength}).fit(X, y, nr_epochs=100), "
+        "ranked by get_gates('raw')",
         _stg,
         random=True,
     ),
