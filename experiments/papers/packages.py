@@ -183,9 +183,9 @@ def _stg(problem: Problem) -> dict[int, np.ndarray]:
         activation="relu",
         optimizer="Adam",
         learning_rate=1e-2,
-        batch_size=100,
-        sigma=0.5,
-        lam=2.0,
+        batch_size=128,
+        sigma=problem.settings["sigma"],
+        lam=problem.settings["strength"],
         random_state=problem.seed,
         device="cpu",
     )
@@ -224,7 +224,8 @@ PACKAGES: dict[str, Package] = {
     "stg": Package(
         "stg",
         "STG(hidden_dims={hidden}, activation='relu', optimizer='Adam', learning_rate=1e-2, "
-        "batch_size=100, sigma=0.5, lam=2).fit(X, y, nr_epochs=100), ranked by get_gates('raw')",
+        "batch_size=128, sigma={sigma}, lam={strength}).fit(X, y, nr_epochs=100), "
+        "ranked by get_gates('raw')",
         _stg,
         random=True,
     ),

@@ -82,6 +82,7 @@ def cae(
     gjsd_weight: float = 0.0,
     optimizer: Literal["adam"] | Optimizer = "adam",
     learning_rate: float | Schedule = 0.001,
+    adam_epsilon: float = 1e-08,
 ) -> Method: ...
 def cife(
     *,
@@ -193,6 +194,7 @@ def gjsd(
     temperature_end: float = 0.01,
     optimizer: Literal["adam"] | Optimizer = "adam",
     learning_rate: float | Schedule = 0.001,
+    adam_epsilon: float = 1e-08,
 ) -> Method: ...
 def icap(
     *,
@@ -216,6 +218,7 @@ def ip_cae(
     gjsd_weight: float = 0.0,
     optimizer: Literal["adam"] | Optimizer = "adam",
     learning_rate: float | Schedule = 0.001,
+    adam_epsilon: float = 1e-08,
 ) -> Method: ...
 def l1_l21(
     *,

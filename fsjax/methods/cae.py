@@ -29,7 +29,7 @@ def cae(
 
     The defaults are those with which the IP-CAE paper ran its CAE baseline. The original package
     uses ``noise="batch", anneal="step", temperature_end=0.1, logits_init="glorot_normal",
-    layer_norm=False``.
+    layer_norm=False, adam_epsilon=1e-7``.
 
     Args:
       num_features: K, the number of columns to select.

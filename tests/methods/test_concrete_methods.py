@@ -124,6 +124,14 @@ def test_identity_map_trains_like_cae_when_it_is_frozen() -> None:
     chex.assert_trees_all_equal(direct.predict(state, batch.x), indirect.predict(other, batch.x))
 
 
+def test_a_large_epsilon_shortens_the_steps_of_small_gradients() -> None:
+    # The first step of Adam is the rate times g / (g + epsilon).
+    optimizer = fsjax.methods.cae(2, learning_rate=0.1, adam_epsilon=3e-3).optimizer
+    gradient = jnp.array(1e-3)
+    step, _ = optimizer.update(gradient, optimizer.init(gradient))
+    assert float(step) == pytest.approx(-0.1 / 4, rel=1e-4)
+
+
 @pytest.mark.slow
 def test_gjsd_lowers_the_loss_by_lambda_times_the_divergence() -> None:
     spec = Spec(8, 3, "classification", 20, 5, 2, steps_per_epoch=4)

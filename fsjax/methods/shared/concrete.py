@@ -64,6 +64,8 @@ class ConcreteOptions:
       gjsd_weight: lambda of eq. 11, at least 0; 0 omits the term.
       optimizer: ``adam``; or an Optax transformation, or a function from Spec to one.
       learning_rate: of Adam, above 0; or an Optax schedule.
+      adam_epsilon: what Adam adds to the root of the squared gradients, above 0. It matters if the
+        gradients are as small, as on inputs that hardly vary: selectors then move more slowly.
 
     Examples:
       >>> method = fsjax.methods.ip_cae(2, hidden=(), noise="batch")
@@ -79,6 +81,7 @@ class ConcreteOptions:
     gjsd_weight: Annotated[NonNegative, TERM] = 0.0
     optimizer: Literal["adam"] | Optimizer = "adam"
     learning_rate: Positive | Schedule = 1e-3
+    adam_epsilon: Annotated[Positive, STATIC] = 1e-8
 
 
 def concrete_selector(logits: Parametrisation, num_features: Count, **options: Any) -> Method:
@@ -165,7 +168,9 @@ def concrete_selector(logits: Parametrisation, num_features: Count, **options: A
         About(num_features=num_features, takes_groups=True, sparse=True),
         init=init,
         loss=loss,
-        optimizer=optax.adam(o.learning_rate) if o.optimizer == "adam" else o.optimizer,
+        optimizer=optax.adam(o.learning_rate, eps=o.adam_epsilon)
+        if o.optimizer == "adam"
+        else o.optimizer,
         predict=predict,
         select=select_columns,
         monitor=monitor,
