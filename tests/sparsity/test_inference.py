@@ -102,6 +102,7 @@ def test_weights_that_are_changed_or_looped_over_are_left_to_jax() -> None:
     np.testing.assert_allclose(result, apply(params, x))
 
 
+@slow_ids("*-3")
 @pytest.mark.parametrize("rows", [1, 3, 20])
 @pytest.mark.parametrize(
     "structure", [None, sparsity.fan_in(), sparsity.block(4, 8), sparsity.channel(-1)]
@@ -123,6 +124,7 @@ def test_every_form_gives_the_dense_product(structure: Any, rows: int) -> None:
     assert ("shrunk" in forms) == (not mask.any(1).all() or not mask.any(0).all())
 
 
+@slow_ids("8-300", "8-601", "256-601")
 @pytest.mark.parametrize("outputs", [100, 300, 601])
 @pytest.mark.parametrize("unrolled", [8, 256])
 def test_strips_of_outputs_with_unequal_fan_in(

@@ -16,6 +16,7 @@ import numpy as np
 import optax
 import pytest
 from flax.training.train_state import TrainState
+from marks import slow_ids
 from sparsity_reference import first_of_sort
 from sparsity_trees import (
     IMPORTANCE,
@@ -79,6 +80,7 @@ RECIPES: dict[str, tuple[sparsity.Recipe, dict[str, Any]]] = {
 }
 
 
+@slow_ids("evolutionary")
 @pytest.mark.parametrize("name", RECIPES)
 def test_connections_at_every_step(name: str) -> None:
     recipe, extra = RECIPES[name]
@@ -246,6 +248,7 @@ def test_unmasked_parameters_are_masked_by_the_first_update() -> None:
     assert (np.asarray(kernel)[~np.asarray(state.masks["dense"]["kernel"])] == 0).all()
 
 
+@slow_ids("all batched")
 @pytest.mark.parametrize("step_axis", [0, None], ids=["all batched", "one step"])
 def test_vmapped_seeds_equal_solo_runs_and_differ(step_axis: int | None) -> None:
     start, recipe = SMALL, sparsity.rigl(0.25, every=3)

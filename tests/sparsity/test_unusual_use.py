@@ -12,6 +12,7 @@ import optax
 import pytest
 from bad_calls import refuses
 from jax import export
+from marks import slow_ids
 from sparsity_trees import SMALL, noisy_gradient
 
 from fsjax import sparsity
@@ -47,6 +48,7 @@ def test_a_line_search_trains_connections_that_move() -> None:
     assert (np.asarray(search.grad["dense"]["kernel"]) != 0).any()
 
 
+@slow_ids("evolutionary")
 @pytest.mark.parametrize("name", ["rigl", "evolutionary", "magnitude_ste"])
 def test_calls_outside_of_jit_compile_nothing_again(name: str) -> None:
     tx = sparsity.sparse(optax.sgd(0.1), getattr(sparsity, name)(0.3, every=3), KEY)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from marks import slow_ids
 from scipy import stats
 
 from fsjax.auto.certainty import permutation_test
@@ -131,6 +132,7 @@ HEAVY = {
 }
 
 
+@slow_ids("classification-t", "survival-*")
 @pytest.mark.parametrize("tails", HEAVY)
 @pytest.mark.parametrize("task", ["regression", "classification", "survival"])
 def test_heavy_tails_hide_nothing(tails, task, few_draws):
