@@ -195,6 +195,7 @@ def hooked(note: Callable[[float], None]) -> Method:
     )
 
 
+@slow_ids("vmap")
 @pytest.mark.parametrize("axis", ["map", "vmap", "shard"])
 def test_init_is_called_once_for_each_seed_and_sees_the_training_rows(axis: str, data) -> None:
     calls: list[float] = []

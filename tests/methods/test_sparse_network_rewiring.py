@@ -216,6 +216,7 @@ WITHOUT_VALIDATION = [(2, 0, False), (7, 0, False)]
 HALF = [(1, 1, False), (3, 1, False), (4, 4, True), (5, 5, True), (7, 7, True)]
 
 
+@slow_ids("random_first-*")
 @slow_ids("half-*")
 @pytest.mark.parametrize(
     ("order", "sequence"),

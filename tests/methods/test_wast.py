@@ -145,6 +145,7 @@ def run(method: Method, steps: int = 10, **options) -> tuple[TrainState, Referen
     return state, reference
 
 
+@slow_ids("*per_sign*")
 @slow_ids("{}-{}", "*magnitude*")
 @pytest.mark.parametrize(
     ("options", "settings"),

@@ -111,6 +111,7 @@ def kernels(tree: Any) -> list[np.ndarray]:
     return [np.asarray(leaf) for leaf in jax.tree.leaves(tree) if jnp.ndim(leaf) == 2]
 
 
+@slow_ids("equinox")
 @slow_ids("haiku", "linen")
 @pytest.mark.parametrize("name", list(NETWORKS))
 def test_every_framework_trains_sparsely(name: str) -> None:

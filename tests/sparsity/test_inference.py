@@ -61,6 +61,7 @@ def equinox_network() -> tuple[Any, Callable, jax.Array]:
     return params, lambda params, x: jax.vmap(eqx.combine(params, static))(x), images
 
 
+@slow_ids("equinox")
 @pytest.mark.parametrize("framework", ["flax", "equinox"])
 def test_linear_maps_are_matrices_times_patches(framework: str) -> None:
     """Replacing each map by the product of patches and matrix gives the same network."""

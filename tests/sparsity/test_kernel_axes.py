@@ -14,6 +14,7 @@ import pytest
 from flax import linen as nn
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import slow_ids
 
 from fsjax import sparsity
 from fsjax.errors import ConfigError
@@ -207,6 +208,7 @@ def test_gradients_of_lower_precision_leave_exact_zeros() -> None:
         assert inactive.sum() == 360 and (moved[inactive] == 0).all()
 
 
+@slow_ids("recipe1")
 @pytest.mark.parametrize(
     "recipe", [sparsity.rigl(0.2, every=1), sparsity.evolutionary(0.2, every=1)]
 )

@@ -141,6 +141,7 @@ OPTIMIZERS: dict[str, Callable[[], optax.GradientTransformation]] = {
 }
 
 
+@slow_ids("chained", "decayed", "not from 0")
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_any_optimizer_keeps_the_rest_at_its_initial_value(name: str) -> None:
     start, inner = SMALL, OPTIMIZERS[name]()
@@ -181,6 +182,7 @@ def test_a_rigl_change_is_that_of_numpy() -> None:
     assert states.inner[0].count.tolist() == [1, 2, 2, 3]
 
 
+@slow_ids("static")
 @pytest.mark.parametrize(
     "recipe", [sparsity.static(1.0), sparsity.evolutionary(1.0, every=2)], ids=["static", "evolve"]
 )
@@ -347,6 +349,7 @@ def test_one_compilation_for_all_steps_and_fractions_and_donation() -> None:
     assert changes[0] == 0 < changes[1] < changes[2]
 
 
+@slow_ids("float32")
 @pytest.mark.parametrize("precision", [jnp.bfloat16, jnp.float32])
 def test_half_precision_parameters(precision: Any) -> None:
     params = jax.tree.map(lambda p: p.astype(jnp.bfloat16), SMALL)

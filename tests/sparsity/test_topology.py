@@ -308,6 +308,7 @@ def test_order_of_neurons_does_not_matter_to_grow(name: str) -> None:
     np.testing.assert_array_equal(again, permuted(masks, rows, columns))
 
 
+@slow_ids("magnitude-gradient")
 @slow_ids("per_sign-random")
 @pytest.mark.parametrize(
     ("drop_name", "grow_name"),

@@ -25,6 +25,7 @@ def by_patient(seed: int, kind: str = "classification", patients: int = 25, rows
     return X, y, groups
 
 
+@slow_ids("survival")
 @slow_ids("regression")
 @pytest.mark.parametrize("kind", ["classification", "regression", "survival"])
 def test_noise_by_patient_has_no_small_q_value(kind):

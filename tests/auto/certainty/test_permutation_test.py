@@ -37,6 +37,7 @@ def test_noise_has_uniform_p_values(few_draws):
     assert stats.kstest(p, "uniform").pvalue > 0.01
 
 
+@pytest.mark.slow
 def test_noise_by_patient_is_noise_when_patients_change_places(few_draws):
     # Columns and labels by patient: rows of a patient tell each other's label.
     p_values, naive = [], []

@@ -32,6 +32,7 @@ def folds(rows: int) -> list[Fold]:
     return [Fold(*parts) for parts in KFold(5, shuffle=True, random_state=0).split(np.zeros(rows))]
 
 
+@slow_ids("multilabel-ring")
 @slow_ids(
     "*-product", "*-exclusive or", "multilabel-noise", "multilabel-linear", "regression-noise"
 )
