@@ -81,8 +81,11 @@ class _Checker(doctest.OutputChecker):
         return not want or super().check_output(want, got, optionflags)
 
 
-@slow_ids("fsjax.fit*", "fsjax.register", "fsjax.report.*", "fsjax.select", "fsjax.sweep")
-@slow_ids("fsjax.sparsity", "fsjax.sparsity.Layer", "fsjax.sparsity.*ste", "*.check_rule")
+@slow_ids("fsjax.Progress", "fsjax.evaluation.retrain_metrics", "fsjax.export", "fsjax.fit*")
+@slow_ids("fsjax.estimators.AutoSelector", "fsjax.estimators.load", "fsjax.register", "fsjax.save")
+@slow_ids("fsjax.report.*", "fsjax.select", "fsjax.sweep", "fsjax.sparsity", "fsjax.sparsity.Layer")
+@slow_ids("fsjax.sparsity.*ste", "*.check_rule", "fsjax.sparsity.compress", "fsjax.sparsity.grasp")
+@slow_ids("fsjax.sparsity.brain_surgeon", "fsjax.sparsity.degrees")
 @pytest.mark.parametrize("name", examples())
 def test_examples_of_docstrings_run(name: str, folder: Path) -> None:
     test = examples()[name]

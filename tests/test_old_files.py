@@ -54,6 +54,7 @@ def trained(folder: Path) -> fsjax.FitResult:
     )
 
 
+@pytest.mark.slow
 def test_checkpoints_are_continued(tmp_path: Path) -> None:
     with zipfile.ZipFile(FILES / "checkpoints.zip") as packed:
         packed.extractall(tmp_path)

@@ -125,7 +125,7 @@ def rows_of(setting: Setting, planned: fsjax.Plan) -> list[dict[str, Any]]:
     margins = outputs[..., 1] - outputs[..., 0]
 
     def auc(row: int, which: np.ndarray) -> float:
-        return float(roc_auc(jnp.asarray(margins[row, which]), jnp.asarray(y[which])))
+        return float(jax.jit(roc_auc)(jnp.asarray(margins[row, which]), jnp.asarray(y[which])))
 
     def norms(row: int) -> dict[str, float]:
         return mean_weight_norms(jax.tree.map(lambda leaf: leaf[row], result.states.params))

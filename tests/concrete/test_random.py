@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import slow_ids
 from scipy import stats
 
 from fsjax.engine.kernels.random import generator, gumbel_row, key_words, threefry_2x32
@@ -38,6 +39,7 @@ def test_the_unrolled_generator_draws_what_jax_draws(width: int, shape: tuple[in
     chex.assert_trees_all_equal(draw(generator()), draw("threefry2x32"))
 
 
+@slow_ids("shape1")
 @pytest.mark.parametrize("shape", [(4, 3, 5), (2, 7), (3, 1, 1)])
 def test_rows_equal_jax_random_gumbel(key: jax.Array, shape: tuple[int, ...]) -> None:
     words = key_words(key)

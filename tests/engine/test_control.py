@@ -147,12 +147,12 @@ def test_a_signal_leaves_a_checkpoint(number, tmp_path):
 def test_metrics_go_to_loggers():
     told = []
     writer = SimpleNamespace(add_scalar=lambda name, value, step: told.append((name, value, step)))
-    found = network(num_epochs=2, callback=fsjax.log_to(writer, "run/"))
+    found = network(callback=fsjax.log_to(writer, "run/"))
     assert ("run/valid/loss", float(found.history["valid/loss"][0, 1]), 2) in told
     logged = []
     tracker = SimpleNamespace(log_metrics=lambda values, step: logged.append((step, values)))
-    network(num_epochs=2, callback=fsjax.log_to(tracker))
-    assert [step for step, _ in logged] == [1, 2] and "train/loss" in logged[0][1]
+    network(callback=fsjax.log_to(tracker))
+    assert [step for step, _ in logged] == [*range(1, 13)] and "train/loss" in logged[0][1]
     with pytest.raises(ConfigError, match="none of add_scalar, log_metrics and log"):
         fsjax.log_to(3)
 

@@ -140,6 +140,7 @@ SCHEDULED = [
 ]
 
 
+@slow_ids("set", "wast")
 @slow_ids("aefs", "cae", "ctre_*", "deep_lasso", "dense", "dufs", "entryprune", "gjsd", "neurofs")
 @slow_ids("probmask", "quick_selection", "random_selection", "rigl", "sequential_attention")
 @slow_ids("snip", "static_sparse", "stg", "autonfs", "sand")

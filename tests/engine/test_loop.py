@@ -13,7 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from engine_helpers import STATIC, counting_method, fit_saving, killed_after_a_checkpoint
+from engine_helpers import (
+    STATIC,
+    counting_method,
+    fit_saving,
+    killed_after_a_checkpoint,
+    linear_method,
+)
 from marks import slow_ids
 
 import fsjax
@@ -42,7 +48,7 @@ def test_evaluation_in_chunks_is_that_of_all_rows(data, monkeypatch) -> None:
         chex.assert_trees_all_close(found, whole, rtol=1e-5)
 
 
-@slow_ids("loss")
+@slow_ids("last", "loss")
 @pytest.mark.parametrize("best_by", ["loss", "accuracy", "last"])
 def test_the_kept_epoch_and_the_recorded_test_metrics(data, best_by: str) -> None:
     x, y = data
@@ -74,10 +80,15 @@ def test_the_kept_epoch_and_the_recorded_test_metrics(data, best_by: str) -> Non
 
 
 def test_only_where_the_last_epoch_may_not_be_kept_is_there_a_copy(data) -> None:
-    options = dict(num_features=3, num_epochs=1)
-    for best_by, copied in (("loss", 8), ("last", 0)):
-        best = fsjax.plan(STATIC, data, best_by=best_by, **options).train().states.best
+    for best_by, copied in (("loss", 2), ("last", 0)):
+        plan = fsjax.plan(linear_method(30.0), data, best_by=best_by, num_epochs=6, batch_size=8)
+        trained = plan.train()
+        best = trained.states.best
         assert len(jax.tree.leaves((best.params, best.masks, best.extra))) == copied
+        lowest = 1 + int(trained.history["valid/loss"][0].argmin())
+        assert lowest < 6
+        (result,) = plan.select(trained, plan.choose(trained))
+        assert result.best_epoch.tolist() == [{"loss": lowest, "last": 6}[best_by]]
 
 
 @pytest.mark.slow
@@ -184,6 +195,7 @@ def hooked(note: Callable[[float], None]) -> Method:
     )
 
 
+@slow_ids("vmap")
 @pytest.mark.parametrize("axis", ["map", "vmap", "shard"])
 def test_init_is_called_once_for_each_seed_and_sees_the_training_rows(axis: str, data) -> None:
     calls: list[float] = []

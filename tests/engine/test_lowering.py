@@ -116,6 +116,7 @@ def accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
 
 
+@slow_ids("stg")
 @slow_ids("ip_cae", "wast")
 @pytest.mark.parametrize("name", some_long(METHODS, set(METHODS) - {*USUAL, *ON_HOST}))
 def test_steps_are_fit_for_accelerators(name: str) -> None:
@@ -153,6 +154,7 @@ def slower(change: Callable[[jax.Array], jax.Array]) -> Method:
     return method._replace(loss=loss)
 
 
+@slow_ids("*top_k")
 @pytest.mark.parametrize(
     ("change", "name"),
     [

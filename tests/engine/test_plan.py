@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from bad_calls import bad_calls, refuses
 from engine_helpers import STATIC, counting_method, linear_method
+from marks import slow_ids
 from sklearn.metrics import roc_auc_score
 
 import fsjax
@@ -20,6 +21,9 @@ from fsjax.data import Split
 from fsjax.errors import ConfigError
 
 NETWORK = fsjax.methods.neural_network(hidden=(4,), learning_rate=0.05, final_learning_rate=None)
+
+#: A method whose programs compile in a short time.
+LINEAR = linear_method()
 
 
 def table(rows: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -90,9 +94,9 @@ def test_rows_are_trained_with_what_belongs_to_their_seed() -> None:
     x, y = table()
     # Constant in the training rows of the first seed.
     x[:40, 3] = 1.0
-    options = dict(num_features=2, num_epochs=1, scaling="standard", split=[split(), split(20)])
-    first = fsjax.fit(NETWORK, (x, y), seeds=(0, 1), **options)
-    plan = fsjax.plan(NETWORK, (x, y), seeds=(0, 1), start=first, **options)
+    options = dict(num_epochs=1, scaling="standard", split=[split(), split(20)])
+    first = fsjax.fit(LINEAR, (x, y), seeds=(0, 1), **options)
+    plan = fsjax.plan(LINEAR, (x, y), seeds=(0, 1), start=first, **options)
     swapped = plan.train(rows=np.array([1, 0]), idle=[True, True]).states
     assert swapped.feature_mask[:, 3].tolist() == [True, False]
     expected = jax.tree.map(lambda leaf: leaf[::-1], first.states.params)
@@ -124,6 +128,7 @@ def numbered(rows: int) -> dict:
 
 
 # 23 rows are padded to 24; the other parts need no padding.
+@slow_ids("True-False-24", "False-True-24", "False-False-24")
 @pytest.mark.parametrize("rows", [23, 24])
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("drop_last", [True, False])
@@ -146,6 +151,7 @@ def test_every_row_is_visited_once_an_epoch(rows: int, shuffle: bool, drop_last:
         assert shuffle or (seen[steps * size :] == 0).all()
 
 
+@slow_ids("24-*")
 @pytest.mark.parametrize(
     ("rows", "options", "steps", "visits"),
     [
@@ -167,8 +173,8 @@ def test_short_epochs_and_large_batches_visit_every_row_as_often(
 
 
 def test_best_epoch_by_auc() -> None:
-    options = dict(split=split(), num_features=2, num_epochs=6, batch_size=8)
-    result = fsjax.fit(NETWORK, table(), best_by="auc", **options)
+    options = dict(split=split(), num_epochs=6, batch_size=8)
+    result = fsjax.fit(LINEAR, table(), best_by="auc", **options)
     recorded = result.history["valid/auc"][0]
     assert result.best_epoch[0] == 1 + int(np.argmax(recorded))
     x, y = table()
@@ -204,8 +210,7 @@ def test_weights_stand_for_repeated_rows() -> None:
     weight = np.where(np.arange(14) % 3 == 0, 2.0, 1.0)
     twice = np.concatenate([np.arange(14), np.arange(0, 14, 3)])
     none = np.arange(0)
-    options = dict(num_features=2, num_epochs=4, shuffle=False, scaling="none", batch_size=32)
-    method = fsjax.methods.dense(hidden=(4,))
+    options = dict(num_epochs=4, shuffle=False, scaling="none", batch_size=32)
 
     def fitted(rows: np.ndarray, sample_weight: np.ndarray | None) -> fsjax.FitResult:
         # Even rows train, odd rows validate.
@@ -213,7 +218,7 @@ def test_weights_stand_for_repeated_rows() -> None:
         half = int(np.sum(rows % 2 == 0))
         split = Split(order[:half], order[half:], none)
         data = (x[rows], y[rows])
-        return fsjax.fit(method, data, split=split, sample_weight=sample_weight, **options)
+        return fsjax.fit(LINEAR, data, split=split, sample_weight=sample_weight, **options)
 
     weighted, repeated = fitted(np.arange(14), weight), fitted(twice, None)
     assert weighted.metrics == {}

@@ -11,11 +11,14 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from engine_helpers import STATIC
+from engine_helpers import STATIC, linear_method
 
 import fsjax
 from fsjax.data import Split
 from fsjax.engine import programs
+
+#: A method whose programs compile in a short time.
+LINEAR = linear_method()
 
 
 @contextlib.contextmanager
@@ -103,7 +106,7 @@ def test_folds_with_one_row_more_share_a_program(data, caplog) -> None:
 
     def fitted(train: int, valid: int) -> fsjax.FitResult:
         split = Split(rows[:train], rows[train : train + valid], rows[train + valid :])
-        return fsjax.fit(STATIC, data, num_features=3, num_epochs=2, batch_size=10, split=split)
+        return fsjax.fit(LINEAR, data, num_features=2, num_epochs=2, batch_size=10, split=split)
 
     first = fitted(61, 13)
     with nothing_compiled(caplog):
@@ -114,7 +117,7 @@ def test_folds_with_one_row_more_share_a_program(data, caplog) -> None:
 
 
 def test_predicting_rows_of_any_number_compiles_few_programs(data, caplog) -> None:
-    result = fsjax.fit(STATIC, data, num_features=3, num_epochs=1, seeds=(0, 1))
+    result = fsjax.fit(LINEAR, data, num_epochs=1, seeds=(0, 1))
     x = np.concatenate([data[0]] * 4)
     whole = result.predict(x)
     for count in (20, 90):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from engine_helpers import linear_method
+from marks import slow_ids
 
 import fsjax
 from fsjax.method import Batch, Method, Selection, TrainState
@@ -39,6 +40,7 @@ def test_the_same_through_finish_is_refused() -> None:
         check_method(LATE._replace(finish=copied))
 
 
+@slow_ids("method2")
 @pytest.mark.parametrize(
     "method",
     [

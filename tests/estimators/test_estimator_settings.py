@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bad_calls import bad_calls, refuses
+from marks import slow_ids
 
 import fsjax
 from fsjax.errors import DataError
@@ -110,6 +111,7 @@ def test_large_offsets_and_values() -> None:
         FisherScore(2, standardize=False).fit(X * 1e39, Y)
 
 
+@slow_ids("True")
 @pytest.mark.parametrize("several", [False, True])
 def test_targets_are_scaled_and_predictions_scaled_back(several: bool, tmp_path) -> None:
     y = 500.0 + 100.0 * X[:, 1]

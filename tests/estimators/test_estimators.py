@@ -37,8 +37,8 @@ TINY: dict[str, dict[str, Any]] = {
 ALIKE = ("cae", "gjsd", "ctre_seq", "rigl", "snip", "static_sparse", "dense", "random_selection")
 
 
-@slow_ids("binmask", "ctre_sim", "deep_lasso", "entryprune", "ip_cae", "lassonet", "neurofs")
-@slow_ids("probmask", "quick_selection", "sequential_attention", "set", "stg", "wast")
+@slow_ids("aefs", "binmask", "ctre_sim", "deep_lasso", "dufs", "entryprune", "ip_cae", "lassonet")
+@slow_ids("neurofs", "probmask", "quick_selection", "sequential_attention", "set", "stg", "wast")
 @slow_ids("autonfs", "sand")
 @pytest.mark.parametrize("name", some_long(ESTIMATORS, ALIKE))
 def test_every_class_fits_selects_and_predicts(name: str) -> None:

@@ -22,7 +22,7 @@ from fsjax.storage import npz
 def fitted() -> dict[str, estimators.Selector]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 5))
-    options = {"n_features_to_select": 2, "num_epochs": 1, "hidden": (3,)}
+    options = {"n_features_to_select": 2, "num_epochs": 1, "hidden": (3,), "search": False}
     classes = np.array(["no", "some", "yes"])[(X[:, 0] > 0).astype(int) + (X[:, 1] > 0)]
     return {
         "classes": estimators.STG(**options).fit(X, classes),

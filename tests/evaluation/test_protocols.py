@@ -20,7 +20,7 @@ def digits() -> Dataset:
 
 @pytest.fixture(scope="module")
 def result(digits: Dataset) -> fsjax.FitResult:
-    method = fsjax.methods.random_selection(5)
+    method = fsjax.methods.random_selection(5, hidden=(4,))
     return fsjax.fit(method, digits, seeds=(0, 1, 2), num_epochs=1)
 
 

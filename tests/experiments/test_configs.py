@@ -20,6 +20,9 @@ from fsjax.tables.datasets.catalog import ENTRIES
 #: Configs that run without ``-m slow``: one of each kind of artifacts.
 RUN = ("binmask", "ctre_seq", "fisher_score", "icap")
 
+#: Configs of a concrete selector, of gates, of a path, of a filter and of a sparse network.
+KINDS = ("ip_cae", "binmask", "lassonet", "fisher_score", "wast")
+
 
 def quick_config(name: str):
     """The method's own config, or that of any method, on a network of one layer."""
@@ -55,7 +58,9 @@ def test_every_config_runs(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("quick_run", [False, True], ids=["whole", "quick"])
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in KINDS else pytest.mark.slow) for n in MODULES]
+)
 def test_every_config_fits_every_data_set(name: str, quick_run: bool) -> None:
     fields = set(MODULES[name].get_config().to_dict())
     options = set(MODULES[name].get_config().method)

@@ -193,6 +193,7 @@ def _arguments(launcher: str, folder: Path) -> list[str]:
 
 
 @slow_ids("accelerator", "report", "studies/sparsity/inference", "studies/sparsity/step_cost")
+@slow_ids("studies/wide_defaults")
 @pytest.mark.parametrize("launcher", some_long(LAUNCHERS, LONG))
 def test_every_launcher_runs(
     launcher: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -309,7 +310,7 @@ BENCHMARKS: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
 FAST = ("checkpoints", "growth, wast", "sparse, wast", "sweep, alone", "text")
 
 
-@slow_ids("growth, wast", "sparse, wast", "sweep, alone")
+@slow_ids("checkpoints", "growth, wast", "sparse, wast", "sweep, alone")
 @pytest.mark.parametrize("name", some_long(BENCHMARKS, {*BENCHMARKS} - {*FAST}))
 def test_every_benchmark_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Repeated measurements draw the same numbers.

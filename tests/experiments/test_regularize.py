@@ -30,7 +30,7 @@ def tiny() -> ml_collections.ConfigDict:
         name: (STRENGTHS[label],) if label in TRAINED else ()
         for name, label in regularize.LABELS.items()
     }
-    config.network.hidden = (8, 4)
+    config.network.hidden = (8,)
     config.train.update(num_epochs=2, batch_size=64, seed_axis="map")
     return config
 

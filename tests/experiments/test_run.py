@@ -9,11 +9,13 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
+import ml_collections
 import numpy as np
 import pytest
-from launcher import launch
+from launcher import launch_here
 from quick_configs import quick
 
+from configs import fisher_score
 from experiments import artifacts
 from experiments.launch import checksums, compare
 from experiments.launch import experiment as launch_module
@@ -24,12 +26,13 @@ from fsjax.errors import ConfigError, DataError
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
-    """The workdir of a one-epoch run from the command line."""
+    """The workdir of a one-epoch run."""
     workdir = tmp_path_factory.mktemp("run") / "digits"
-    done = launch(
+    done = launch_here(
         "run",
-        "--config=configs/ip_cae.py:digits,quick",
+        "--config=configs/fisher_score.py:digits,quick",
         "--config.train.num_epochs=1",
+        "--config.method.hidden=8,",
         "--config.seeds=3,5",
         "--config.num_features=7",
         f"--workdir={workdir}",
@@ -40,6 +43,13 @@ def finished(tmp_path_factory) -> Path:
     return workdir
 
 
+def finished_config() -> ml_collections.ConfigDict:
+    """The configuration of the finished run."""
+    config = quick(fisher_score)
+    config.seeds, config.num_features, config.method.hidden = (3, 5), 7, (8,)
+    return config
+
+
 def test_artifacts(finished: Path) -> None:
     config = json.loads((finished / "config.json").read_text())
     assert config["num_features"] == 7
@@ -48,7 +58,7 @@ def test_artifacts(finished: Path) -> None:
     assert config["device"]["platform"] == "cpu"
 
     result = json.loads((finished / "result.json").read_text())
-    assert result["method"] == "ip_cae"
+    assert result["method"] == "fisher_score"
     assert result["dataset"] == "digits"
     assert result["seeds"] == [3, 5]
     assert len(result["selected"]) == 2
@@ -78,8 +88,7 @@ def test_artifacts(finished: Path) -> None:
 
 
 def test_a_finished_run_is_read_again_and_another_one_refused(finished: Path) -> None:
-    config = quick()
-    config.seeds, config.num_features = (3, 5), 7
+    config = finished_config()
     before = (finished / "result.json").stat().st_mtime_ns
     result = run_experiment(config, finished, progress=False)
     assert result["seeds"] == [3, 5]
@@ -96,8 +105,7 @@ def test_a_finished_run_is_read_again_and_another_one_refused(finished: Path) ->
 def test_what_is_lost_of_a_finished_run_is_made_anew(
     finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = quick()
-    config.seeds, config.num_features = (3, 5), 7
+    config = finished_config()
     folder = shutil.copytree(finished, tmp_path / "copy")
     (folder / "metrics.csv").unlink()
     (folder / "scores.npz").write_bytes((folder / "scores.npz").read_bytes()[:-9])
@@ -115,8 +123,7 @@ def test_what_is_lost_of_a_finished_run_is_made_anew(
 
 @pytest.mark.slow
 def test_a_finished_run_without_checksums_is_read(finished: Path, tmp_path: Path) -> None:
-    config = quick()
-    config.seeds, config.num_features = (3, 5), 7
+    config = finished_config()
     folder = shutil.copytree(finished, tmp_path / "copy")
     (folder / checksums.NAME).unlink()
     before = (folder / "result.json").stat().st_mtime_ns

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_ids
 
 import fsjax
 from fsjax.engine.loop import init_state
@@ -61,6 +62,7 @@ def reference(
     return value, [by_w1, to_hidden.sum(0), hidden.T @ to_out + beta * w2, to_out.sum(0)]
 
 
+@slow_ids("sigmoid-*")
 @pytest.mark.parametrize(
     ("activation", "alpha", "beta"),
     [("leaky_relu", 0.3, 0.05), ("sigmoid", 0.3, 0.05), ("sigmoid", 0.0, 0.0)],

@@ -50,13 +50,19 @@ def recovered(result: fsjax.FitResult) -> float:
 @slow_ids("cae", "gjsd")
 @pytest.mark.parametrize("name", ["cae", "gjsd", "ip_cae"])
 def test_finds_the_informative_columns(name: str) -> None:
-    result, control, shuffled = fitted(name), fitted("random_selection"), fitted("ip_cae", True)
+    result, shuffled = fitted(name), fitted("ip_cae", True)
     assert recovered(result) >= 0.6
-    assert recovered(control) <= 0.35
     assert recovered(shuffled) <= 0.4
+    assert result.metrics["embedded_accuracy"].mean() >= 75
+    assert shuffled.metrics["embedded_accuracy"].mean() < 65
+
+
+@pytest.mark.slow
+def test_random_columns_are_worse() -> None:
+    result, control = fitted("ip_cae"), fitted("random_selection")
+    assert recovered(control) <= 0.35
     accuracy, by_chance = (r.metrics["embedded_accuracy"].mean() for r in (result, control))
     assert accuracy >= by_chance + 10
-    assert shuffled.metrics["embedded_accuracy"].mean() < 65
 
 
 #: Many seeds at once, as one in five or so ends with a column twice.

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from bad_calls import bad_calls, refuses
+from marks import slow_ids
 from sparse_network_reference import begun, rows, spec_for
 
 import fsjax
@@ -130,6 +131,8 @@ def largest_array(jaxpr: jax.extend.core.Jaxpr) -> int:
     return largest
 
 
+@slow_ids("rigl")
+@slow_ids("ctre_sim")
 @pytest.mark.parametrize("name", ["set", "ctre_sim", "rigl"])
 def test_no_array_of_all_pairs_of_neurons(name: str) -> None:
     width, rows = 8000, 6

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_ids
 
 import fsjax
 from fsjax.engine.loop import init_state
@@ -64,6 +65,7 @@ def reference(values: list[np.ndarray], batch: Batch, penalty: float) -> float:
     return value + penalty * gradient_norms.sum()
 
 
+@slow_ids("0.0")
 @pytest.mark.parametrize("penalty", [0.0, 0.7])
 def test_loss_and_its_gradient_are_those_of_the_equation(penalty: float) -> None:
     method = make(penalty=penalty)

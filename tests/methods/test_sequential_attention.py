@@ -58,7 +58,8 @@ def outputs(params: dict, x: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return hidden @ second["kernel"] + second["bias"]
 
 
-@slow_ids("1-0.0")
+@slow_ids("1-0.3")
+@slow_ids("1-0.0", "3-0.0")
 @pytest.mark.parametrize("warmup", [0.0, 0.3])
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_phases_and_masks(warmup: float, at_once: int) -> None:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_ids
 from sparse_network_reference import (
     DEEPER,
     SHAPES,
@@ -215,6 +216,8 @@ WITHOUT_VALIDATION = [(2, 0, False), (7, 0, False)]
 HALF = [(1, 1, False), (3, 1, False), (4, 4, True), (5, 5, True), (7, 7, True)]
 
 
+@slow_ids("random_first-*")
+@slow_ids("half-*")
 @pytest.mark.parametrize(
     ("order", "sequence"),
     [

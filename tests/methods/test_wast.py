@@ -145,7 +145,8 @@ def run(method: Method, steps: int = 10, **options) -> tuple[TrainState, Referen
     return state, reference
 
 
-@slow_ids("{}-{}")
+@slow_ids("*per_sign*")
+@slow_ids("{}-{}", "*magnitude*")
 @pytest.mark.parametrize(
     ("options", "settings"),
     [

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from bad_calls import bad_calls, refuses
 from flax import linen as nn
+from marks import slow_ids
 
 from fsjax.nets import MLP, NETWORKS, VGG, LeNet5, ResNet, build_network, count_parameters
 from fsjax.nets.convolution import (
@@ -76,6 +77,7 @@ def test_parameters_of_resnet32() -> None:
     assert sum(leaf.ndim > 1 for leaf in jax.tree.leaves(shapes["params"])) == 32
 
 
+@slow_ids("vgg19-*")
 @pytest.mark.parametrize(
     ("network", "image_shape"),
     [

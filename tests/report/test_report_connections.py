@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from figure_checks import assert_readable
+from marks import slow_ids
 from synthetic_result import make_result
 
 from fsjax.report import plot_selection, save_figure
@@ -30,6 +31,7 @@ def maps(figure):
     return [axes for axes in figure.axes if axes.get_title()]
 
 
+@slow_ids("F")
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_one_map_for_each_epoch(order, tmp_path):
     result = rewired(64)
@@ -50,6 +52,7 @@ def test_one_map_for_each_epoch(order, tmp_path):
     assert (tmp_path / "selection.png").stat().st_size > 1000
 
 
+@slow_ids("1-500-log", "5-64-linear", "1-3289-log")
 @pytest.mark.parametrize(("columns", "scale"), [(64, "linear"), (500, "log"), (3289, "log")])
 @pytest.mark.parametrize("num_seeds", [1, 5])
 def test_profiles(columns, scale, num_seeds):

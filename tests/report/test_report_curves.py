@@ -6,6 +6,7 @@ Covers ``fsjax.report.curves``, ``fsjax.report.wording``.
 import numpy as np
 import pytest
 from figure_checks import assert_readable
+from marks import slow_ids
 from synthetic_result import make_result
 
 from fsjax.report import plot_curves, save_figure
@@ -15,6 +16,7 @@ def titles(figure):
     return [axes.get_title() for axes in figure.axes]
 
 
+@slow_ids("regression-*")
 @pytest.mark.parametrize(
     ("task", "metric"),
     [

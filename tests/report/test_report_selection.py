@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from figure_checks import assert_readable
+from marks import slow_ids
 from synthetic_result import make_result
 
 from fsjax.errors import DataError
@@ -17,6 +18,7 @@ def pixels(figure):
     return figure.axes[0].images[-1].get_array().filled(0.0)
 
 
+@slow_ids("F")
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_pixel_grid(order, tmp_path):
     result = make_result(columns=64, num_seeds=10)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from figure_checks import assert_readable, legend_texts
+from marks import slow_ids
 from matplotlib.colors import to_hex
 from synthetic_result import make_result
 
@@ -11,6 +12,7 @@ from fsjax.report import save_figure
 from fsjax.report.stability import CONSENSUS_COLOR, plot_stability, stability_text
 
 
+@slow_ids("1000-20-20")
 @pytest.mark.parametrize(
     ("columns", "num_features", "num_seeds"),
     [(10, 3, 5), (1000, 20, 20), (1000, 50, 3), (20, 4, 1), (6, 6, 3), (8, 1, 2)],

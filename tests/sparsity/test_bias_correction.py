@@ -14,6 +14,7 @@ import numpy as np
 import optax
 import pytest
 from bad_calls import bad_calls, refuses
+from marks import slow_ids
 from sparsity_trees import SMALL, noisy_gradient
 
 from fsjax import sparsity
@@ -38,6 +39,7 @@ def trained(inner: Any, recipe: Any, steps: int) -> tuple[list[Any], list[Any], 
     return masks, gradients, moves
 
 
+@slow_ids("evolutionary")
 @pytest.mark.parametrize("name", ["rigl", "evolutionary"])
 def test_grown_connections_move_as_in_a_new_adam(name: str) -> None:
     recipe = getattr(sparsity, name)(0.3, every=CHANGE, fraction=0.5)

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from flax import nnx
 from jax import Array
+from marks import slow_ids
 
 from fsjax import sparsity
 from fsjax.errors import ConfigError, FixedLengthWarning
@@ -81,6 +82,7 @@ class Transformer(nn.Module):
         return nn.Dense(7)(nn.LayerNorm()(x))
 
 
+@slow_ids("True-*")
 @pytest.mark.parametrize(("loop", "family"), [(False, "params/Block"), (True, "params/layers")])
 def test_a_transformer_loses_blocks_or_layers_of_its_loop(loop: bool, family: str) -> None:
     model, tokens = Transformer(loop=loop), np.arange(10).reshape(2, 5) % 7

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_ids
 from sparsity_reference import rules_of
 
 from fsjax.errors import ConfigError
@@ -32,6 +33,7 @@ RULES: dict[str, tuple[Callable, dict[str, Any]]] = {
 RULES["grow.important_outputs"] = (grow.important_outputs, {"importance": "outputs"})
 
 
+@slow_ids("grow.dissimilar_or_random", "grow.important_inputs")
 @pytest.mark.parametrize("name", RULES)
 def test_rules_of_the_library_keep_the_contract(name: str) -> None:
     rule, options = RULES[name]

@@ -111,7 +111,8 @@ def kernels(tree: Any) -> list[np.ndarray]:
     return [np.asarray(leaf) for leaf in jax.tree.leaves(tree) if jnp.ndim(leaf) == 2]
 
 
-@slow_ids("linen")
+@slow_ids("equinox")
+@slow_ids("haiku", "linen")
 @pytest.mark.parametrize("name", list(NETWORKS))
 def test_every_framework_trains_sparsely(name: str) -> None:
     params, apply = NETWORKS[name]()
@@ -236,7 +237,7 @@ def test_masks_follow_the_sharding_of_their_weights(tmp_path: Any) -> None:
 
 
 def test_masks_of_another_structure_are_refused() -> None:
-    params, _ = linen()
+    params, _ = haiku_like()
     recipe = sparsity.rigl(structure=sparsity.n_of_m(2, 4))
     tx = sparsity.sparse(optax.adam(0.02), recipe, jax.random.key(3))
     state = jax.jit(tx.init)(params)
@@ -245,7 +246,7 @@ def test_masks_of_another_structure_are_refused() -> None:
         return jax.jit(recipe.initial_masks)(jax.random.key(5), params)
 
     others = drawn(sparsity.rigl(0.5))
-    place = "params/Dense_0/kernel: "
+    place = "mlp/~/linear_0/w: "
     refuses(lambda: sparsity.with_masks(state, others, recipe), place, "n_of_m(2, 4)")
     fewer = drawn(sparsity.static(0.25, distribution="uniform"))
     uniform = sparsity.rigl(0.5, distribution="uniform")

@@ -61,6 +61,7 @@ def equinox_network() -> tuple[Any, Callable, jax.Array]:
     return params, lambda params, x: jax.vmap(eqx.combine(params, static))(x), images
 
 
+@slow_ids("equinox")
 @pytest.mark.parametrize("framework", ["flax", "equinox"])
 def test_linear_maps_are_matrices_times_patches(framework: str) -> None:
     """Replacing each map by the product of patches and matrix gives the same network."""
@@ -102,6 +103,7 @@ def test_weights_that_are_changed_or_looped_over_are_left_to_jax() -> None:
     np.testing.assert_allclose(result, apply(params, x))
 
 
+@slow_ids("*-3")
 @pytest.mark.parametrize("rows", [1, 3, 20])
 @pytest.mark.parametrize(
     "structure", [None, sparsity.fan_in(), sparsity.block(4, 8), sparsity.channel(-1)]
@@ -123,6 +125,7 @@ def test_every_form_gives_the_dense_product(structure: Any, rows: int) -> None:
     assert ("shrunk" in forms) == (not mask.any(1).all() or not mask.any(0).all())
 
 
+@slow_ids("8-300", "8-601", "256-601")
 @pytest.mark.parametrize("outputs", [100, 300, 601])
 @pytest.mark.parametrize("unrolled", [8, 256])
 def test_strips_of_outputs_with_unequal_fan_in(

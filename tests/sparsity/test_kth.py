@@ -13,6 +13,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from marks import slow_ids
 from sparsity_reference import first_of_sort
 
 from fsjax.sparsity import kth
@@ -31,7 +32,7 @@ AMONG = st.one_of(
     hnp.arrays(bool, SHAPE),
 )
 K = st.one_of(st.integers(0, SIZE + 3), st.sampled_from([0, 1, SIZE - 1, SIZE, 10**6]))
-few = settings(max_examples=150, deadline=None, derandomize=True)
+few = settings(max_examples=80, deadline=None, derandomize=True)
 
 smallest, largest = jax.jit(kth.smallest), jax.jit(kth.largest)
 kth_smallest, random_subset = jax.jit(kth.kth_smallest), jax.jit(kth.random_subset)
@@ -76,6 +77,7 @@ def test_kth_smallest_among_few_candidates() -> None:
     assert kth_smallest(values, 1) == -jnp.inf
 
 
+@slow_ids(*(f"{dtype}-shape{n}" for dtype in ("bfloat16", "int32", "bool") for n in (0, 1, 3, 5)))
 @pytest.mark.parametrize("shape", [(1,), (7,), (0,), (), (3, 5), (2, 1, 3, 2)])
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.int32, bool])
 def test_shapes_and_types(shape: tuple[int, ...], dtype: type) -> None:
@@ -94,6 +96,7 @@ def test_order_of_large_arrays_with_many_ties() -> None:
         assert kth_smallest(values, k) == np.sort(values)[k - 1]
 
 
+@slow_ids("shape2", "shape3", "shape4")
 @pytest.mark.parametrize("shape", [(64, 5), (37, 5), (45, 2), (31, 31), (121,), (997,)])
 def test_matrices_with_and_without_padding(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(3)
@@ -174,12 +177,10 @@ def test_accelerators_mark_the_same(values: np.ndarray, k: int, among: np.ndarra
 
 
 def test_accelerators_prefer_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A program of its own, traced as on a GPU; its parts are not programs that others find.
+    there = jax.jit(lambda *arguments: kth.preferred.__wrapped__(*arguments))
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     rng = np.random.default_rng(0)
     for k, share in itertools.product((0, 3, 9, 50), (0.2, 0.9)):
         choice, among = rng.random((7, 6)) < share, rng.random((7, 6)) < 0.8
-        expected = kth.preferred(choice, k, among)
-        with monkeypatch.context() as patch:
-            patch.setattr(jax, "default_backend", lambda: "gpu")
-            jax.clear_caches()
-            chex.assert_trees_all_equal(kth.preferred(choice, k, among), expected)
-        jax.clear_caches()
+        np.testing.assert_array_equal(there(choice, k, among), first_of_sort(~choice, k, among))

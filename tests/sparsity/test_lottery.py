@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_ids
 
 from fsjax import sparsity
 from fsjax.errors import ConfigError
@@ -32,6 +33,7 @@ def train(params: Any, masks: Any) -> Any:
     return sparsity.apply_masks(small, masks)
 
 
+@slow_ids("global")
 @pytest.mark.parametrize("scope", ["layer", "global"])
 def test_each_round_keeps_the_largest_trained_weights_at_their_early_values(scope: Any) -> None:
     densities = [0.8, 0.5, 0.1]

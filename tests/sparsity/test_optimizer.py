@@ -16,6 +16,7 @@ import numpy as np
 import optax
 import pytest
 from flax.training.train_state import TrainState
+from marks import slow_ids
 from sparsity_reference import first_of_sort
 from sparsity_trees import (
     IMPORTANCE,
@@ -79,6 +80,7 @@ RECIPES: dict[str, tuple[sparsity.Recipe, dict[str, Any]]] = {
 }
 
 
+@slow_ids("evolutionary")
 @pytest.mark.parametrize("name", RECIPES)
 def test_connections_at_every_step(name: str) -> None:
     recipe, extra = RECIPES[name]
@@ -139,6 +141,7 @@ OPTIMIZERS: dict[str, Callable[[], optax.GradientTransformation]] = {
 }
 
 
+@slow_ids("chained", "decayed", "not from 0")
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_any_optimizer_keeps_the_rest_at_its_initial_value(name: str) -> None:
     start, inner = SMALL, OPTIMIZERS[name]()
@@ -179,6 +182,7 @@ def test_a_rigl_change_is_that_of_numpy() -> None:
     assert states.inner[0].count.tolist() == [1, 2, 2, 3]
 
 
+@slow_ids("static")
 @pytest.mark.parametrize(
     "recipe", [sparsity.static(1.0), sparsity.evolutionary(1.0, every=2)], ids=["static", "evolve"]
 )
@@ -246,6 +250,7 @@ def test_unmasked_parameters_are_masked_by_the_first_update() -> None:
     assert (np.asarray(kernel)[~np.asarray(state.masks["dense"]["kernel"])] == 0).all()
 
 
+@slow_ids("all batched")
 @pytest.mark.parametrize("step_axis", [0, None], ids=["all batched", "one step"])
 def test_vmapped_seeds_equal_solo_runs_and_differ(step_axis: int | None) -> None:
     start, recipe = SMALL, sparsity.rigl(0.25, every=3)
@@ -344,6 +349,7 @@ def test_one_compilation_for_all_steps_and_fractions_and_donation() -> None:
     assert changes[0] == 0 < changes[1] < changes[2]
 
 
+@slow_ids("float32")
 @pytest.mark.parametrize("precision", [jnp.bfloat16, jnp.float32])
 def test_half_precision_parameters(precision: Any) -> None:
     params = jax.tree.map(lambda p: p.astype(jnp.bfloat16), SMALL)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_ids
 
 from fsjax.methods.shared.layers.position_keys import positions_of
 
@@ -16,6 +17,7 @@ SHAPES = [(1, 1), (31,), (32,), (33,), (8, 8), (5, 4, 3)]
 find = jax.jit(positions_of, static_argnames="count")
 
 
+@slow_ids("(31,)", "(8, 8)")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_positions_are_those_of_numpy(shape: tuple[int, ...]) -> None:
     size = int(np.prod(shape))

@@ -14,6 +14,7 @@ import numpy as np
 import optax
 import pytest
 from bad_calls import bad_calls, refuses
+from marks import slow_ids
 
 from fsjax import sparsity
 from fsjax.sparsity import drop
@@ -52,6 +53,7 @@ def actives(masks: Any) -> np.ndarray:
     return np.stack([masks[name]["kernel"].sum((1, 2)) for name in ("first", "second")], axis=1)
 
 
+@slow_ids("saliency")
 @pytest.mark.parametrize("build", [sparsity.magnitude, sparsity.saliency])
 def test_cubic_pruning_follows_its_schedule_and_ends_exactly(build: Callable) -> None:
     schedule = sparsity.polynomial(10, 47, every=5)
@@ -96,6 +98,7 @@ def test_global_pruning_ranks_the_layers_together() -> None:
     assert first + second == 64 and second < 8
 
 
+@slow_ids("None")
 @pytest.mark.parametrize("structure", [None, n_of_m(1, 4)])
 def test_a_schedule_of_ones_own_prunes_structures(structure: Any) -> None:
     options = {"density": 0.25} if structure is None else {"structure": structure}

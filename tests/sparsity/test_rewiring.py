@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import slow_ids
 
 from fsjax.methods.shared.layers.position_keys import positions_of
 from fsjax.methods.shared.layers.rewiring import GROW, draw_connections, rewire_connections
@@ -104,6 +105,7 @@ def test_the_same_topology_by_every_pair_of_rules(rules: tuple) -> None:
         check(rules, both, seed, fraction)
 
 
+@slow_ids("55-*")
 @pytest.mark.parametrize(("count", "shape"), [(COUNT, SHAPE), (55, SHAPE), (500, (3000, 2000))])
 def test_first_connections(count: int, shape: tuple[int, int]) -> None:
     connections = draw_connections(jax.random.key(3), count, shape)

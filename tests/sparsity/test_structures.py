@@ -143,7 +143,8 @@ def test_lowest_and_highest_are_those_of_a_stable_sort(groups, units, kind, coun
             assert set(np.flatnonzero(marked[group])) == set(candidates[order[:count]])
 
 
-@slow_ids("unstructured")
+@slow_ids("2:8 along the outputs", "columns")
+@slow_ids("1:3", "fan_in of rows", "rows", "unstructured")
 @pytest.mark.parametrize("name", list(STRUCTURES))
 def test_a_vmapped_change_equals_single_changes(name: str) -> None:
     structure = STRUCTURES[name]

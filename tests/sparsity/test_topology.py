@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from bad_calls import bad_calls, refuses
+from marks import slow_ids
 from sparsity_reference import first_of_sort, rules_of
 
 from fsjax import sparsity
@@ -307,6 +308,8 @@ def test_order_of_neurons_does_not_matter_to_grow(name: str) -> None:
     np.testing.assert_array_equal(again, permuted(masks, rows, columns))
 
 
+@slow_ids("magnitude-gradient")
+@slow_ids("per_sign-random")
 @pytest.mark.parametrize(
     ("drop_name", "grow_name"),
     [("magnitude", "gradient"), ("per_sign", "random"), ("random", "similar_or_random")],
@@ -390,15 +393,16 @@ RETURNED = {
 }
 
 
+@jax.jit
+@jax.vmap
+def changed(layer: Layer, fraction: jax.Array, key: jax.Array, *returned: jax.Array) -> jax.Array:
+    """The mask after a change by rules that return the given arrays."""
+    rules = (lambda *_, picks=picks: picks for picks in returned)
+    return topology.rewire(layer, *rules, fraction, key).mask
+
+
 @pytest.mark.parametrize("dropping", RETURNED)
 def test_whatever_rules_return_the_number_of_connections_stays(dropping: str) -> None:
-    def change(
-        layer: Layer, fraction: jax.Array, key: jax.Array, *returned: jax.Array
-    ) -> jax.Array:
-        rules = (lambda *_, picks=picks: picks for picks in returned)
-        return topology.rewire(layer, *rules, fraction, key).mask
-
-    changed = jax.jit(jax.vmap(change))
     for growing in RETURNED.values():
         mask = changed(LAYERS, FRACTIONS, keys(10), RETURNED[dropping], growing)
         np.testing.assert_array_equal(mask.sum((1, 2)), LAYERS.mask.sum((1, 2)))

@@ -12,6 +12,7 @@ import optax
 import pytest
 from bad_calls import refuses
 from jax import export
+from marks import slow_ids
 from sparsity_trees import SMALL, noisy_gradient
 
 from fsjax import sparsity
@@ -47,6 +48,7 @@ def test_a_line_search_trains_connections_that_move() -> None:
     assert (np.asarray(search.grad["dense"]["kernel"]) != 0).any()
 
 
+@slow_ids("evolutionary")
 @pytest.mark.parametrize("name", ["rigl", "evolutionary", "magnitude_ste"])
 def test_calls_outside_of_jit_compile_nothing_again(name: str) -> None:
     tx = sparsity.sparse(optax.sgd(0.1), getattr(sparsity, name)(0.3, every=3), KEY)
@@ -87,6 +89,7 @@ def test_parameters_under_whole_numbers_are_named_by_strings() -> None:
         refuses(lambda tx=tx: tx.init(params), "0 is not a string", "write '0'")
 
 
+@slow_ids("shape1")
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0), (3, 0, 4)])
 def test_kernels_without_entries_are_left_out(shape: tuple[int, ...]) -> None:
     params = {"w": jnp.zeros(shape), "v": jnp.ones((4, 6))}

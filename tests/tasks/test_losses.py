@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import slow_ids
 from scipy.special import gammaln
 from sklearn.metrics import accuracy_score, mean_poisson_deviance, roc_auc_score
 
@@ -84,6 +85,7 @@ def test_loss_and_gradient(task: str) -> None:
         np.testing.assert_allclose(slope[place], np.subtract(*both) / 2e-5, rtol=1e-6, atol=1e-9)
 
 
+@slow_ids("multilabel")
 @pytest.mark.parametrize("task", REFERENCES)
 def test_rows_without_weight_do_not_count(task: str) -> None:
     rng = np.random.default_rng(2)

@@ -5,6 +5,7 @@ Covers ``fsjax.auto.contest.row_scores``.
 
 import numpy as np
 import pytest
+from marks import slow_ids
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.svm import SVC
 
@@ -140,6 +141,7 @@ def contest_of(name: str, clock: Clock | None = None, **more) -> cross_validatio
     return contest
 
 
+@slow_ids("auc", "d2", "label_accuracy")
 @pytest.mark.parametrize("name", [*MODELS, "label_accuracy"])
 def test_a_selection_that_matters_is_better_than_random_columns(name):
     contest = contest_of(name)

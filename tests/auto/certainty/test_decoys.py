@@ -238,6 +238,7 @@ def test_rates_are_those_of_the_definition(seed, sets, units):
     np.testing.assert_allclose(false_discovery_rates(scores, decoys), by_hand(scores, decoys))
 
 
+@slow_ids("0.0")
 @pytest.mark.parametrize("correlation", [0.0, 0.6])
 def test_few_of_the_discoveries_are_false(correlation):
     false, discovered = [], []

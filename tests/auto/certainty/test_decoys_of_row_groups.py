@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from auto_helpers import LINEAR, problem
+from marks import slow_ids
 
 import fsjax
 from fsjax.auto.certainty import decoy_competition
@@ -97,6 +98,7 @@ def test_whole_groups_are_permuted():
         assert len(set.union(*values)) == 6
 
 
+@slow_ids("category")
 @pytest.mark.parametrize("kind", ["number", "category"])
 def test_few_discoveries_are_false_where_patients_have_several_rows(kind):
     # Decoys with independent rows: 0.6 of the selected numbers, and 0.7 of the categories.

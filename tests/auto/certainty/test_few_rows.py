@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from auto_helpers import LINEAR
+from marks import slow_ids
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
@@ -29,6 +30,7 @@ def test_eight_events_do_not_show_an_auc_of_99():
     assert few_rows(0.9, AUC, RowCounts(1274, 200, "of class 'yes'", "row"), True) is None
 
 
+@slow_ids("1.5")
 @pytest.mark.parametrize("separation", [0.5, 1.5, 2.5])
 def test_the_interval_of_an_auc_covers_it(separation):
     rng = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from marks import slow_ids
 from scipy import stats
 
 from fsjax.auto.answer.effects import effects
@@ -24,6 +25,8 @@ def by_patient(seed: int, kind: str = "classification", patients: int = 25, rows
     return X, y, groups
 
 
+@slow_ids("survival")
+@slow_ids("regression")
 @pytest.mark.parametrize("kind", ["classification", "regression", "survival"])
 def test_noise_by_patient_has_no_small_q_value(kind):
     small = {True: 0, False: 0}

@@ -108,7 +108,7 @@ def targets_with_a_near_leak():
     yield "multilabel", labels, labels[:, 1] + 0.25 * rng.normal(size=ROWS)
 
 
-@slow_ids("classification-y1-*", "survival-y6-*")
+@slow_ids("classification-y1-*", "regression-y3-*", "survival-y6-*")
 @pytest.mark.parametrize(("task", "y", "result"), list(targets_with_a_near_leak()))
 def test_a_column_far_above_all_others_is_a_near_leak(task, y, result):
     _, frame = noise()

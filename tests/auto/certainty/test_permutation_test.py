@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from marks import slow_ids
 from scipy import stats
 
 from fsjax.auto.certainty import permutation_test
@@ -36,6 +37,7 @@ def test_noise_has_uniform_p_values(few_draws):
     assert stats.kstest(p, "uniform").pvalue > 0.01
 
 
+@pytest.mark.slow
 def test_noise_by_patient_is_noise_when_patients_change_places(few_draws):
     # Columns and labels by patient: rows of a patient tell each other's label.
     p_values, naive = [], []
@@ -131,6 +133,7 @@ HEAVY = {
 }
 
 
+@slow_ids("classification-t", "survival-*")
 @pytest.mark.parametrize("tails", HEAVY)
 @pytest.mark.parametrize("task", ["regression", "classification", "survival"])
 def test_heavy_tails_hide_nothing(tails, task, few_draws):

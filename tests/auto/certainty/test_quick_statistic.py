@@ -32,7 +32,10 @@ def folds(rows: int) -> list[Fold]:
     return [Fold(*parts) for parts in KFold(5, shuffle=True, random_state=0).split(np.zeros(rows))]
 
 
-@slow_ids("*-product", "*-exclusive or", "multilabel-noise")
+@slow_ids("multilabel-ring")
+@slow_ids(
+    "*-product", "*-exclusive or", "multilabel-noise", "multilabel-linear", "regression-noise"
+)
 @pytest.mark.parametrize("signal", SIGNALS)
 @pytest.mark.parametrize("task", ["classification", "regression", "multilabel"])
 def test_the_choice_is_what_predicts_the_table(task, signal):

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from auto_helpers import QUICK
+from marks import slow_ids
 from sklearn import datasets
 
 import fsjax
@@ -128,6 +129,7 @@ def test_ordinary_tables_have_no_warning(name):
     assert not [kind for kind in kinds(rows_of(X, y)) if kind != "rows"]
 
 
+@slow_ids("0.0")
 @pytest.mark.parametrize("spread", [0.0, 0.05])
 def test_noise_in_repeated_rows_is_not_better_than_chance(spread):
     rng = np.random.default_rng(7)

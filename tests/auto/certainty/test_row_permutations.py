@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from marks import slow_ids
 from scipy.stats import kstest
 
 from fsjax.auto.contest.folds import permutations
@@ -43,6 +44,7 @@ def noise_in_time(rng):
     return steps[:, 1:], steps[:, 0]
 
 
+@slow_ids("noise_by_visit-*")
 @pytest.mark.parametrize(
     ("draw_table", "groups", "ordered"),
     [

@@ -4,6 +4,8 @@ Covers ``fsjax.auto.contest.judged_folds``.
 """
 
 import dataclasses
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -268,6 +270,19 @@ def test_rows_are_drawn_in_proportion_by_groups_or_the_latest():
     assert representative_rows(problem(30_000, 3, ordered=True), 3000).min() == 27_000
 
 
+def question() -> dict[str, Any]:
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 4)), columns=list("abcd"))
+    return {"X": X, "y": np.resize([0, 1], 60), "methods": ("l1",), "budget": 1e-6}
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished selection."""
+    folder = tmp_path_factory.mktemp("answered")
+    fsjax.select(**question(), workdir=folder)
+    return folder
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -285,13 +300,9 @@ def test_rows_are_drawn_in_proportion_by_groups_or_the_latest():
         {"seed": 1},
     ],
 )
-def test_other_questions_do_not_take_over_the_work_of_this_one(change, tmp_path):
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(60, 4)), columns=list("abcd"))
-    question = {"X": X, "y": np.resize([0, 1], 60), "methods": ("l1",), "budget": 1e-6}
-    fsjax.select(**question, workdir=tmp_path)
+def test_other_questions_do_not_take_over_the_work_of_this_one(change, answered):
     with pytest.raises(fsjax.ConfigError, match="holds another selection"):
-        fsjax.select(**{**question, **change}, workdir=tmp_path)
+        fsjax.select(**question() | change, workdir=answered)
 
 
 @pytest.mark.slow
@@ -350,7 +361,7 @@ def units_of_many_sizes() -> tuple[Part, np.ndarray]:
     return Part(standardise(raw)[0], y, raw), groups
 
 
-@slow_ids("binmask", "deep_lasso", "entryprune", "ip_cae", "lassonet", "stg")
+@slow_ids("binmask", "deep_lasso", "entryprune", "ip_cae", "lassonet", "shadow", "stg")
 @pytest.mark.parametrize(
     "name", [name for name in (*SIMPLE, *contenders(400, 42, "classification")) if name != "random"]
 )

@@ -50,6 +50,7 @@ def planted(task: str, rows: int = 240, columns: int = 12) -> tuple[np.ndarray, 
 
 
 @slow_ids("0.1-*-regression", "0.1-*-multilabel", "0.1-*-counts", "0.1-*-survival")
+@slow_ids("1.0-shadow-regression", "1.0-shadow-multilabel", "1.0-shadow-counts")
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("name", SELECTORS)
 @pytest.mark.parametrize("effort", [1.0, 0.1])
@@ -61,6 +62,7 @@ def test_every_selector_finds_what_matters_for_every_task(name, task, effort):
     assert scores[11] == scores.min()
 
 
+@slow_ids("shadow")
 @pytest.mark.parametrize("name", SELECTORS)
 def test_sparse_tables_have_the_same_leaders(name):
     rng = np.random.default_rng(0)
@@ -70,6 +72,7 @@ def test_sparse_tables_have_the_same_leaders(name):
     assert {5, 9} <= set(np.argsort(-SIMPLE[name](part, "classification", 0))[:3])
 
 
+@slow_ids("shadow")
 @pytest.mark.parametrize("name", SELECTORS)
 def test_more_columns_than_rows(name):
     rng = np.random.default_rng(0)
@@ -80,6 +83,7 @@ def test_more_columns_than_rows(name):
     assert {4, 900} <= set(np.argsort(-scores, kind="stable")[:4])
 
 
+@slow_ids("regression-forest", "classification-shadow")
 @pytest.mark.parametrize("name", SELECTORS)
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_target_of_one_value_says_nothing_and_is_no_error(name, task):
