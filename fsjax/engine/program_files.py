@@ -89,8 +89,8 @@ def traced(
         leaves, structure = jax.tree.flatten(arrays)
 
         def flat(*leaves: Any) -> list[Any]:
-            outputs, tree = jax.tree.flatten(whole(*structure.unflatten(leaves)))
-            trees.append(tree.unflatten(range(tree.num_leaves)))
+            outputs, tree = jax.tree.flatten(whole(*jax.tree.unflatten(structure, leaves)))
+            trees.append(jax.tree.map(lambda _: 0, jax.tree.unflatten(tree, outputs)))
             return outputs
 
         try:
@@ -101,7 +101,7 @@ def traced(
     call, tree = export.deserialize(bytearray(found[0])).call, jax.tree.structure(found[1])
 
     def loaded(*arrays: Any) -> Any:
-        return tree.unflatten(call(*jax.tree.leaves(arrays)))
+        return jax.tree.unflatten(tree, call(*jax.tree.leaves(arrays)))
 
     loaded.__name__ = function.__name__
     return loaded
