@@ -22,6 +22,7 @@ from experiments.launch.run_folder import check_workdir, read_result
 from experiments.papers.cells import Cell, Run, run_of, trains
 from experiments.papers.curves import compared_with
 from experiments.papers.results import Cost
+from fsjax.engine import programs
 from fsjax.errors import ConfigError
 from fsjax.storage.atomic_files import write_text
 from fsjax.tables.datasets.catalog import ENTRIES
@@ -167,6 +168,7 @@ def train(run: Run, seeds: int, workdir: Path, first: int | None = None) -> dict
             if folder.exists():
                 before += time.process_time() - started
                 write_text(spent, f"{before:.1f}\n")
+            programs.free()  # The next run has other shapes, and 30 programs hold 0.4 GB.
     result = read(run, seeds, workdir, first)
     if result is None:
         raise ConfigError(f"{folder} has no result.json; run it again")

@@ -22,6 +22,7 @@ import numpy as np
 import optax
 from jax import Array
 
+from fsjax.engine import program_files
 from fsjax.engine.environment.jax_settings import own_settings
 from fsjax.engine.loop import end_epoch, end_steps, init_state, train_step
 from fsjax.engine.prepare import Prepared
@@ -116,6 +117,10 @@ def _check_traced(
     on_disk: bool,
 ) -> None:
     structure, hyper = structure_of(method)
+    shape_text = str((tree, shapes, validated, on_disk))
+    checked = program_files.path_of("checked", structure, spec, shape_text)
+    if checked is not None and checked.exists():
+        return
     size, scalar = spec.batch_size, jnp.zeros(())
 
     def run(values: dict[str, Array], data: TrainingRows, usable: Array) -> None:
@@ -144,6 +149,8 @@ def _check_traced(
     usable = jax.ShapeDtypeStruct((spec.num_units,), bool)
     # One trace, because each trace builds the method again.
     jax.eval_shape(run, dict.fromkeys(hyper, scalar), data, usable)
+    if checked is not None:
+        program_files.write(checked, None)
 
 
 @contextmanager

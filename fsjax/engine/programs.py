@@ -25,6 +25,7 @@ import numpy as np
 
 from fsjax.engine.environment.garbage_collection import paused
 from fsjax.engine.environment.jax_settings import own_settings, setting
+from fsjax.engine.program_files import traced
 from fsjax.method import PyTree, Spec
 from fsjax.sparsity.connections import Connections, layer_masks
 
@@ -160,8 +161,8 @@ class Program(Generic[R]):
                 _kept.move_to_end(key)
                 return _kept[key]
             # A new function per program, so that JAX releases the program when it is discarded.
-            function = functools.partial(self.function, **static)
             with paused():
+                function = traced(self.function, arrays, static)
                 lowered = jax.jit(function, donate_argnums=self.donate).lower(*arrays)
                 # XLA also accepts numbers; only the type annotation of JAX does not.
                 of_xla = None if options is None else cast("dict[str, str | bool]", options)
