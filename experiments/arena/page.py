@@ -127,6 +127,7 @@ def publish(rows: pd.DataFrame, root: Path) -> None:
     write_text(docs / "tables" / "arena_by_table.md", as_rows(_named(text)))
     write_text(docs / "tables" / "arena_failures.md", as_rows(verdict.failures(rows)))
     write_text(docs / "tables" / "arena_places.md", as_rows(_places(rows)))
+    write_text(docs / "tables" / "arena_extent.md", verdict.extent(rows) + "\n")
     front = verdict.front(table)
     save_figure(pictures.plot_front(table, front, OURS), docs / "pictures" / "arena_front.png")
     save_figure(pictures.plot_ratings(table, OURS), docs / "pictures" / "arena_ratings.png")
@@ -172,6 +173,7 @@ def sortable_page(rows: pd.DataFrame, table: pd.DataFrame, cells: pd.DataFrame) 
         "The arena",
         [
             _STYLE,
+            f"<p>{html.escape(verdict.extent(rows))}</p>",
             "<p>Press the head of a column to sort by it, and a cell to see its runs.</p>",
             "<h2>All tables</h2>" + _sortable(list(text.columns), summary),
             f"<h2>Scores by table</h2><ul>{shapes}</ul>",

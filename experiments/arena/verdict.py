@@ -7,7 +7,7 @@ import pandas as pd
 
 from experiments.arena.judges import JUDGES
 from experiments.arena.ratings import Ratings, Scores, rate, scored
-from experiments.arena.runs import ALL, NOT_FOR_TASK
+from experiments.arena.runs import ALL, NOT_FOR_TASK, SPLITS
 from experiments.arena.selectors import RANDOM
 from experiments.arena.tables import SIZES, TABLES
 from experiments.artifacts.statistics.ranks import Ranks, rank
@@ -134,6 +134,16 @@ def failures(rows: pd.DataFrame) -> pd.DataFrame:
         lambda names: ", ".join(dict.fromkeys(names))
     )
     return grouped.reset_index()
+
+
+def extent(rows: pd.DataFrame) -> str:
+    """What the rows cover, in a sentence."""
+    hours = rows["cpu_seconds"].sum() / 3600
+    return (
+        f"{rows['table'].nunique()} of {len(TABLES)} tables, {rows['selector'].nunique()} selectors "
+        f"and controls, {rows['split'].nunique()} of {len(SPLITS)} splits: {len(rows)} selections "
+        f"that took {hours:.1f} CPU hours."
+    )
 
 
 def front(table: pd.DataFrame) -> list[str]:
