@@ -33,6 +33,7 @@ SINGLE = {
     "benchmark": "measures single processes",
     "growth": "measures single processes",
     "processes": "starts processes of its own",
+    "arena": "starts processes of its own",
     "compare_selectors": "depends on the seconds that each selector takes",
     "discoveries": "consists of short fits",
     "nonlinear": "consists of short fits",

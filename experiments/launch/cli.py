@@ -57,6 +57,12 @@ def _leave(code: int) -> NoReturn:
     sys.exit(code)
 
 
+def _name() -> str:
+    """The launcher's name: of its file, or of its folder if that is a package."""
+    path = Path(sys.argv[0])
+    return path.parent.name if path.stem == "__main__" else path.stem
+
+
 def is_launcher() -> bool:
     """Whether this process was started as one of the launchers."""
     spec = sys.modules["__main__"].__spec__
@@ -139,7 +145,7 @@ def run(
             try:
                 for name, example in examples.items():
                     require(flags.FLAGS[name].value, name, example)
-                distributed.begin(Path(sys.argv[0]).stem)
+                distributed.begin(_name())
                 main()
                 if is_launcher():
                     finish_at_once()
@@ -191,7 +197,7 @@ def _end_interrupted(error: KeyboardInterrupt) -> NoReturn:
 
 def _show_flags() -> None:
     """Adds the flags that this launcher accepts to ``--help``, which has those of one module."""
-    hidden = distributed.__name__ if Path(sys.argv[0]).stem in distributed.SINGLE else None
+    hidden = distributed.__name__ if _name() in distributed.SINGLE else None
     for module, defined in flags.FLAGS.flags_by_module_dict().items():
         if module.startswith("experiments.") and module != hidden:
             for flag in defined:

@@ -1,0 +1,83 @@
+"""The launcher of the arena."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from absl import flags
+
+from experiments import cluster
+from experiments.arena import page, rows, runs
+from experiments.arena.processes import Limits, call
+from experiments.arena.runner import run_missing
+from experiments.arena.selectors import SELECTORS
+from experiments.arena.tables import SUITES, TABLES
+from experiments.launch import cli
+from fsjax.errors import ConfigError, check_names
+
+#: The repository, and the recorded rows in it.
+ROOT = Path(__file__).parents[2]
+RECORDED = ROOT / "reproduction" / "arena.parquet"
+
+
+def define_flags() -> None:
+    """Defines the flags of this launcher."""
+    cluster.define_flag()
+    flags.DEFINE_string(
+        "workdir", "runs/arena", "Folder of rows.parquet; its rows are not run again."
+    )
+    flags.DEFINE_string("selector", None, "A new selector, FILE.py:NAME, to rate among the others.")
+    flags.DEFINE_enum("suite", "all", list(SUITES), "Which tables.")
+    flags.DEFINE_multi_string("tables", [], "Names of tables, instead of a suite.")
+    flags.DEFINE_multi_string("selectors", [], "Names of selectors; by default all.")
+    flags.DEFINE_integer("splits", len(runs.SPLITS), "Outer splits of each table.", 1, 3)
+    flags.DEFINE_float("minutes", 60.0, "Minutes after which no selection is started.", 0.0)
+    flags.DEFINE_float("limit", 60.0, "Most CPU seconds of a selection.", 0.0)
+    flags.DEFINE_float("memory", 8192.0, "Most MiB of a selection.", 0.0)
+    flags.DEFINE_bool("anew", False, "Run what is recorded, too.")
+    flags.DEFINE_bool("publish", False, "Write the recorded rows and the documentation.")
+
+
+def main() -> None:
+    """Entry point."""
+    options = flags.FLAGS
+    names = options.tables or list(SUITES[options.suite])
+    check_names("unknown table", names, TABLES)
+    selectors = options.selectors or [runs.ALL, *SELECTORS]
+    check_names("unknown selector", selectors, [runs.ALL, *SELECTORS])
+    if options.selector:
+        _check(options.selector)
+        selectors = [options.selector]
+    if options.selector and options.publish:
+        raise ConfigError("--publish writes the recorded selectors; leave --selector out")
+    limits = Limits(options.limit, options.memory)
+    path, recorded = Path(options.workdir) / "rows.parquet", rows.read(RECORDED)
+    kept = recorded.iloc[:0] if options.anew else recorded
+    found = run_missing(
+        path,
+        kept,
+        names,
+        selectors,
+        options.minutes,
+        limits,
+        runs.SPLITS[: options.splits],
+        options.cluster,
+    )
+    found = rows.add(recorded, found.to_dict("records"))
+    if options.publish:
+        rows.write(found, RECORDED)
+        page.publish(found, ROOT)
+    chosen = found[found["table"].isin(names)]
+    print(page.report(chosen, options.selector or ""))
+
+
+def _check(selector: str) -> None:
+    """Loads a new selector in a process of its own; ConfigError if that fails."""
+    outcome = call(runs.check_submission, (selector,), Limits(600.0, 64_000.0))
+    if outcome.failure or outcome.value:
+        raise ConfigError(outcome.value or f"--selector={selector}: {outcome.reason}")
+
+
+def start() -> None:
+    """Runs the launcher."""
+    cli.run(main, define_flags)

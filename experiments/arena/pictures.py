@@ -1,0 +1,60 @@
+"""Pictures of the arena: the front of rating and time, and ratings with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fsjax.report import style
+
+#: Inches: height of a line with a name, and of the axis and its title.
+_LINE, _HEAD = 0.17, 0.7
+
+
+def plot_ratings(table: pd.DataFrame, ours: Collection[str]) -> Figure:
+    """Draws ratings with their 95 % intervals, best first.
+
+    Args:
+      table: by selector ``elo``, ``low`` and ``high``.
+      ours: names of the selectors that are drawn in colour; the others are grey.
+    """
+    figure = style.new_figure(_HEAD + _LINE * len(table))
+    axes = figure.add_subplot()
+    for place, (name, line) in enumerate(table.iterrows()):
+        color = style.BLUE if name in ours else style.GREY
+        axes.plot([line["low"], line["high"]], [place, place], color=color, linewidth=1.2)
+        axes.plot([line["elo"]], [place], "o", color=color, markersize=4)
+    axes.set_yticks(range(len(table)), [style.literal(str(name)) for name in table.index])
+    axes.set_ylim(len(table) - 0.4, -0.6)
+    axes.axvline(1000.0, color="black", linewidth=0.6, linestyle=":")
+    style.finish(axes, "", "Elo, 95 % interval; random columns have 1000", "")
+    return figure
+
+
+def plot_front(table: pd.DataFrame, front: Sequence[str], ours: Collection[str]) -> Figure:
+    """Draws ratings against CPU seconds; a line joins the selectors of the front.
+
+    Args:
+      table: by selector ``elo`` and ``seconds``.
+      front: names, the fastest first.
+    """
+    figure = style.new_figure(5.0)
+    axes = figure.add_subplot()
+    timed = table.dropna(subset=["seconds"])
+    seconds = timed["seconds"].clip(lower=0.01)
+    axes.set_xscale("log")
+    line = timed.loc[list(front)]
+    axes.plot(seconds[line.index], line["elo"], color=style.ORANGE, linewidth=1.0, zorder=1)
+    for name, elo in timed["elo"].items():
+        color = style.BLUE if name in ours else style.GREY
+        axes.plot([seconds[name]], [elo], "o", color=color, markersize=4, zorder=2)
+        weight = "bold" if name in front else "normal"
+        axes.annotate(
+            style.literal(str(name)), (seconds[name], elo), xytext=(3, 3), fontsize=7,
+            textcoords="offset points", color=color, weight=weight,
+        )  # fmt: skip
+    axes.xaxis.set_major_formatter(style.plain_number)
+    style.finish(axes, "", "CPU seconds, median over the tables", "Elo")
+    return figure

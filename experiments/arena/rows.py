@@ -1,0 +1,62 @@
+"""The rows of the arena: Parquet files, one row for each table, selector and split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from experiments.arena.judges import JUDGES
+from experiments.arena.runs import SPLITS
+from experiments.arena.selectors import SELECTORS
+from experiments.arena.tables import SIZES, TABLES
+from fsjax.storage.atomic_files import atomic_open
+
+#: What identifies a row.
+KEY = ["table", "selector", "split"]
+
+#: Names of scores of judges at the numbers of columns.
+SCORES = [f"{judge}@{size}" for judge in JUDGES for size in SIZES]
+
+#: Columns of the files.
+COLUMNS = [
+    *KEY, "rows", "columns", "failure", "reason", "cpu_seconds", "memory", *SCORES,
+    *(f"{judge}@{kind}" for judge in JUDGES for kind in ("own", "all")),
+    "number", "found", "false", "ranking", "versions",
+]  # fmt: skip
+
+
+def read(path: Path) -> pd.DataFrame:
+    """The rows of a file; none if it does not exist."""
+    rows = pd.read_parquet(path) if path.is_file() else pd.DataFrame()
+    return rows.reindex(columns=COLUMNS)
+
+
+def write(rows: pd.DataFrame, path: Path) -> None:
+    """Writes rows, in the order of the tables and selectors."""
+    with atomic_open(path) as file:
+        in_order(rows).to_parquet(file, index=False, compression="zstd")
+
+
+def add(rows: pd.DataFrame, new: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """Adds rows, which replace those of the same key."""
+    parts = [part for part in (rows, pd.DataFrame(new).reindex(columns=COLUMNS)) if len(part)]
+    if not parts:
+        return rows
+    return pd.concat(parts, ignore_index=True).drop_duplicates(KEY, keep="last")
+
+
+def in_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows by table, selector and split; unknown selectors come last, by name."""
+    places = {name: place for place, name in enumerate([*TABLES, *SELECTORS])}
+    keys = (rows[key].map(lambda name: places.get(name, len(places))) for key in KEY[:2])
+    order = pd.DataFrame(dict(zip(KEY, keys, strict=False))).assign(split=rows["split"])
+    order["name"] = rows["selector"]
+    return rows.loc[order.sort_values(["table", "selector", "name", "split"]).index]
+
+
+def complete(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of tables and splits that exist in the catalogue."""
+    return rows[rows["table"].isin(list(TABLES)) & rows["split"].isin(SPLITS)]

@@ -1,0 +1,179 @@
+"""What the rows say: places, failures, the front of score and time, and what moves a conclusion."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from experiments.arena.judges import JUDGES
+from experiments.arena.ratings import Ratings, Scores, rate, scored
+from experiments.arena.runs import ALL, NOT_FOR_TASK, SPLITS
+from experiments.arena.selectors import RANDOM
+from experiments.arena.tables import SIZES, TABLES
+from experiments.artifacts.statistics.ranks import Ranks, rank
+from fsjax.evaluation import nogueira_stability, selection_mask
+
+#: Shapes of tables that are rated, in the order of the pages.
+SHAPES = ("narrow", "wide", "long", "grouped")
+
+#: Draws of half of the rivals, to see how places depend on who takes part.
+_HALVES = 50
+
+#: Columns whose stability over the splits is measured.
+_FIRST = 10
+
+
+def of_shape(scores: Scores, shape: str) -> Scores:
+    """The scores on tables of a shape."""
+    some = [TABLES[name].shape == shape for name in scores.tables]
+    names = [name for name, chosen in zip(scores.tables, some, strict=True) if chosen]
+    return scores._replace(values=scores.values[some], tables=names)
+
+
+def ranks(scores: Scores) -> Ranks | None:
+    """Mean ranks of the selectors that have a score on every table; None without enough of them."""
+    means = scores.means().dropna(axis=1)
+    return rank(means) if means.shape[0] > 1 and means.shape[1] > 2 else None
+
+
+def places(scores: Scores) -> pd.DataFrame:
+    """The smallest and largest place of a selector when some tables or rivals are left out.
+
+    Returns:
+      By selector, its ``place`` among all, and the ends of its places without each shape of tables
+      in turn (``least``, ``most``) and among random halves of its rivals, as shares of their number
+      (``least_share``, ``most_share``, in [0, 1], 0 is the first place).
+    """
+    names = scores.selectors
+    overall = rate(scores, 1).elo
+    without = []
+    for shape in {TABLES[name].shape for name in scores.tables}:
+        some = [TABLES[name].shape != shape for name in scores.tables]
+        if any(some):
+            kept = scores._replace(values=scores.values[some])
+            without.append(rate(kept, 1).elo.rank(ascending=False))
+    shares: dict[str, list[float]] = {name: [] for name in names}
+    rng = np.random.default_rng(0)
+    for _ in range(_HALVES):
+        chosen = np.sort(rng.permutation(len(names))[: max(3, len(names) // 2)])
+        part = Scores(scores.values[:, :, chosen], scores.tables, [names[i] for i in chosen])
+        place = rate(part, 1).elo.rank(ascending=False)
+        for name, value in place.items():
+            shares[str(name)].append((value - 1) / (len(place) - 1))
+    moved = pd.DataFrame(without or [overall.rank(ascending=False)])
+    return pd.DataFrame(
+        {
+            "place": overall.rank(ascending=False),
+            "least": moved.min(),
+            "most": moved.max(),
+            "least_share": pd.Series({name: min(v, default=np.nan) for name, v in shares.items()}),
+            "most_share": pd.Series({name: max(v, default=np.nan) for name, v in shares.items()}),
+        }
+    ).loc[overall.index]
+
+
+def summary(rows: pd.DataFrame) -> tuple[pd.DataFrame, Ratings]:
+    """A line for each selector, best first, and the ratings.
+
+    Columns: ``elo``, ``low``, ``high``; the ratings by shape; ``tables`` and ``failed`` (tables on
+    which a split failed); ``beats all`` (share of tables on which its columns score more than all
+    columns, at the largest number); ``found`` and ``false`` (means of shares, see
+    :func:`runs.truth`); ``number`` (median share of the columns that it chooses itself);
+    ``stability`` of 10 columns over the splits; ``seconds`` and ``memory`` (medians).
+    """
+    scores = scored(rows)
+    ratings = rate(scores)
+    table = pd.DataFrame({"elo": ratings.elo}).join(ratings.interval())
+    for shape in SHAPES:
+        part = of_shape(scores, shape)
+        if part.tables:
+            table[shape] = rate(part, 1).elo
+    by_name = rows[rows["failure"] != NOT_FOR_TASK].groupby("selector")
+    table["tables"] = by_name["table"].nunique()
+    failed = rows[~rows["failure"].isin(["", NOT_FOR_TASK])]
+    table["failed"] = failed.groupby("selector")["table"].nunique()
+    table["failed"] = table["failed"].fillna(0).astype(int)
+    table["beats all"] = _beats_all(rows)
+    for name in ("found", "false"):
+        table[name] = by_name[name].mean()
+    table["stability"] = _stability(rows)
+    table["seconds"], table["memory"] = by_name["cpu_seconds"].median(), by_name["memory"].median()
+    return table, ratings
+
+
+def _beats_all(rows: pd.DataFrame) -> pd.Series:
+    """The share of tables on which the largest selection scores at least as much as all columns."""
+    at = {size: rows[[f"{judge}@{size}" for judge in JUDGES]].mean(axis=1) for size in SIZES}
+    largest = pd.DataFrame(at).ffill(axis=1).iloc[:, -1]
+    every = rows[[f"{judge}@all" for judge in JUDGES]].mean(axis=1)
+    keys = ["table", "selector"]
+    means = rows[keys].assign(score=largest).groupby(keys)["score"].mean().unstack()
+    limits = every[rows["selector"] == ALL].groupby(rows["table"]).mean()
+    means = means[means.index.isin(limits.index)]
+    return means.ge(limits.reindex(means.index), axis=0).where(means.notna()).mean()
+
+
+def _stability(rows: pd.DataFrame) -> pd.Series:
+    """Mean stability (Nogueira et al.) of the first ten columns over the splits of each table."""
+    values: dict[str, list[float]] = {}
+    for (_, selector), part in rows[rows["ranking"].notna()].groupby(["table", "selector"]):
+        chosen = [np.asarray(ranking)[:_FIRST] for ranking in part["ranking"]]
+        if len(chosen) > 1 and all(len(columns) == _FIRST for columns in chosen):
+            mask = selection_mask(np.array(chosen), int(part["columns"].iloc[0]))
+            values.setdefault(selector, []).append(nogueira_stability(mask).value)
+    return pd.Series(
+        {name: float(np.nanmean(found)) for name, found in values.items()}, dtype=float
+    )
+
+
+def failures(rows: pd.DataFrame) -> pd.DataFrame:
+    """Failures by selector and reason: ``selector``, ``failure``, ``reason``, ``tables``."""
+    part = rows[~rows["failure"].isin(["", NOT_FOR_TASK])]
+    part = part.assign(reason=part["reason"].str.replace(r"was stopped on .*", "", regex=True))
+    grouped = part.groupby(["selector", "failure"])["table"].agg(
+        lambda names: ", ".join(dict.fromkeys(names))
+    )
+    return grouped.reset_index()
+
+
+def extent(rows: pd.DataFrame) -> str:
+    """What the rows cover, in a sentence."""
+    hours = rows["cpu_seconds"].sum() / 3600
+    return (
+        f"{rows['table'].nunique()} of {len(TABLES)} tables, {rows['selector'].nunique()} selectors "
+        f"and controls, {rows['split'].nunique()} of {len(SPLITS)} splits: {len(rows)} selections "
+        f"that took {hours:.1f} CPU hours."
+    )
+
+
+def front(table: pd.DataFrame) -> list[str]:
+    """Selectors above which no other is both rated higher and faster, the fastest first."""
+    kept: list[str] = []
+    best = -np.inf
+    timed = table.dropna(subset=["seconds"]).sort_values(
+        ["seconds", "elo"], ascending=[True, False]
+    )
+    for name, line in timed.iterrows():
+        if line["elo"] > best and name != RANDOM:
+            kept, best = [*kept, str(name)], line["elo"]
+    return kept
+
+
+def sentence(name: str, ratings: Ratings) -> str:
+    """The place of a selector, and of whom it is certainly better or worse, in words."""
+    names = [str(other) for other in ratings.elo.index]
+    interval = ratings.interval().loc[name]
+    others = [other for other in names if other != name]
+    better = [other for other in others if ratings.certainly_better(name, other)]
+    worse = [other for other in others if ratings.certainly_better(other, name)]
+    unknown = len(others) - len(better) - len(worse)
+    return (
+        f"{name}: place {names.index(name) + 1} of {len(names)}, Elo {ratings.elo[name]:.0f} "
+        f"(95 % interval {interval['low']:.0f} to {interval['high']:.0f}; random columns 1000).\n"
+        f"Certainly better than {_list(better)}; certainly worse than {_list(worse)}; the tables "
+        f"are too few to tell for the other {unknown}."
+    )
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(names) if names else "none"

@@ -1,0 +1,272 @@
+"""The arena: tables and splits, processes with limits, ratings, submissions and the pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from bad_calls import refuses
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from launcher import launch_here
+from processes_that_fail import busy, fails, greedy, leaves
+from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+from experiments.arena import generated, page, processes, rows, runner, runs, tables, verdict
+from experiments.arena.judges import judge_each
+from experiments.arena.processes import Limits, call
+from experiments.arena.ratings import Scores, rate, scored
+from experiments.arena.runs import ALL, Job, ranking_of, truth
+from experiments.arena.selectors import RANDOM, f_test
+from experiments.arena.submission import as_selector, load
+from experiments.arena.tables import TABLES, Table
+
+#: Enough for any of these.
+ENOUGH = Limits(60.0, 8000.0)
+
+
+@pytest.fixture
+def light(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that import nothing beforehand."""
+    monkeypatch.setattr(processes, "_PRELOADED", [])
+
+
+@pytest.mark.usefixtures("light")
+@pytest.mark.parametrize(
+    ("function", "limits", "failure", "reason"),
+    [
+        (busy, Limits(0.3, 8000.0), "time", "more than 0.3 CPU seconds"),
+        (greedy, Limits(60.0, 400.0), "memory", "more than 400 MiB"),
+        (fails, ENOUGH, "error", "ValueError: the table (processes_that_fail.py:"),
+        (leaves, ENOUGH, "crash", "the process ended with 3"),
+    ],
+)
+def test_a_process_is_ended_at_its_limits(
+    function: Any, limits: Limits, failure: str, reason: str
+) -> None:
+    outcome = call(function, (), limits)
+    assert outcome.failure == failure and outcome.reason.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([0, 1, 1], "2 distinct ones of 3"),
+        ([0, 4], "from 0 to 4"),
+        ([-1, 2], "from -1 to 2"),
+        ([0.5, 1.0], "return indices of columns"),
+        ([], "return indices of columns"),
+        ([[0], [1]], "shape"),
+        (([0, 1], 5), "the number of columns is 5; return one from 0 to 4"),
+    ],
+)
+def test_answers_that_are_no_ranking_are_refused(answer: Any, message: str) -> None:
+    refuses(lambda: ranking_of(answer, 4, 3), message)
+
+
+def test_a_short_ranking_is_a_choice() -> None:
+    assert ranking_of(np.array([2, 0]), 4, 3).number == 2
+    assert ranking_of(np.array([2, 0, 1]), 4, 3).number is None
+    assert ranking_of((np.array([2, 0, 1]), 0), 4, 3).number == 0
+    assert truth(np.array([2, 3]), np.array([2, 0, 1, 3]), 0) == {"found": 0.5, "false": 0.0}
+    assert truth(np.array([2, 3]), np.array([2, 0, 1, 3]), 3)["false"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("name", ["patients 100", "drift 60", "imbalanced 100", "sines 100"])
+@pytest.mark.parametrize("seed", [0, 2])
+def test_no_row_group_or_moment_is_on_both_sides(name: str, seed: int) -> None:
+    data, table = tables.read(name), TABLES[name]
+    # Each row knows its place, its group and its moment.
+    places = np.arange(len(data.y), dtype=np.float32)[:, None]
+    rows = tables.split(table, data._replace(X=places), seed)
+    train, test = rows.X[:, 0].astype(int), rows.X_test[:, 0].astype(int)
+    assert not np.intersect1d(train, test).size
+    np.testing.assert_array_equal(rows.y_test, data.y[test])
+    if data.groups is not None:
+        assert not np.intersect1d(data.groups[train], data.groups[test]).size
+    if table.by == "time":
+        assert train.max() < test.min()
+    if name == "imbalanced 100":
+        assert rows.y.mean() == pytest.approx(rows.y_test.mean(), abs=0.01)
+
+
+def test_the_informative_columns_are_those_that_matter() -> None:
+    shifted = generated.shifted(400, 40, 6, 1.0)
+    assert set(f_test(shifted.X, shifted.y, 6, 0)[:5]) <= set(shifted.informative)
+    linear = generated.linear(2000, 30, 4, positives=0.05, noise=0.3)
+    assert linear.y.mean() == pytest.approx(0.05, abs=0.002)
+    assert set(f_test(linear.X, linear.y, 4, 0)[:4]) == set(linear.informative)
+    copies = generated.copies(2000, 30, 3, 4)
+    alike = np.abs(np.corrcoef(copies.X.T))[copies.informative] > 0.9
+    assert (alike.sum(axis=1) == 5).all()
+    patients = generated.patients(40, 30, 3, 6)
+    inside = np.array([patients.X[patients.groups == group].std(axis=0) for group in range(40)])
+    assert ((inside.mean(axis=0) < 0.2).sum()) == 6
+
+
+def test_a_judge_prefers_columns_that_matter_and_keeps_short_rankings() -> None:
+    data = generated.linear(400, 20, 3, noise=0.2)
+    rows = tables.split(Table(lambda: data, metric="r2"), data, 0)
+    others = np.setdiff1d(np.arange(20), data.informative)
+    good = judge_each(rows, "r2", np.array([*data.informative, *others]), (3, 10))
+    bad, short = (judge_each(rows, "r2", order, (3,)) for order in (others, data.informative[:2]))
+    assert all(good[f"{judge}@3"] > bad[f"{judge}@3"] + 30 for judge in ("linear", "svm", "trees"))
+    assert short["linear@3"] < good["linear@3"]
+
+
+def fake_rows(strength: dict[str, float], noise: float, seed: int = 0) -> pd.DataFrame:
+    """Rows of selectors whose scores differ by their strength."""
+    rng = np.random.default_rng(seed)
+    names = [name for name, table in TABLES.items() if table.shape != "noise"]
+    lines = []
+    for table in names:
+        ease = rng.normal(70, 10)
+        for selector, value in strength.items():
+            for split in (0, 1):
+                score = ease + value + noise * rng.standard_normal()
+                line = {"table": table, "selector": selector, "split": split, "failure": ""}
+                line |= {"reason": "", "columns": 100, "cpu_seconds": 1.0 + value, "memory": 100}
+                line |= dict.fromkeys(rows.SCORES, score)
+                lines.append(line | {"ranking": rng.permutation(100)[:50].tolist()})
+    return rows.add(rows.read(Path("none")), lines)
+
+
+def test_ratings_order_selectors_and_know_what_is_certain() -> None:
+    fake = fake_rows({RANDOM: 0.0, "a": 8.0, "b": 3.0, "c": 2.9}, 2.0)
+    table, ratings = verdict.summary(fake)
+    assert table.index[0] == "a" and table.index[-1] == RANDOM
+    assert table.loc[RANDOM, "elo"] == pytest.approx(1000.0)
+    assert (table["low"] <= table["elo"] + 1e-6).all() and (
+        table["elo"] <= table["high"] + 1e-6
+    ).all()
+    assert ratings.certainly_better("a", "b") and not ratings.certainly_better("b", "c")
+    words = verdict.sentence("b", ratings)
+    assert "certainly worse than a;" in words and f"better than {RANDOM}" in words
+    assert "for the other 1." in words
+    # Seconds grow with the strength: b is on the front only if it is rated above c.
+    assert verdict.front(table)[-1] == "a" and RANDOM not in verdict.front(table)
+    assert ("b" in verdict.front(table)) == (table.loc["b", "elo"] > table.loc["c", "elo"])
+
+
+def test_a_failure_counts_as_random_columns_and_another_task_does_not_count() -> None:
+    fake = fake_rows({RANDOM: 0.0, "a": 5.0, "b": 5.0}, 0.0)
+    score = scored(fake).means()
+    wine, digits = (
+        fake["table"].eq(name) & fake["selector"].eq("a") for name in ("wine", "digits")
+    )
+    fake.loc[wine, ["failure", *rows.SCORES]] = ["time", *[np.nan] * len(rows.SCORES)]
+    fake.loc[digits, ["failure", *rows.SCORES]] = [
+        runs.NOT_FOR_TASK, *[np.nan] * len(rows.SCORES)
+    ]  # fmt: skip
+    after = scored(fake).means()
+    assert after.loc["wine", "a"] == score.loc["wine", RANDOM]
+    assert (
+        np.isnan(after.loc["digits", "a"]) and after.loc["digits", "b"] == score.loc["digits", "b"]
+    )
+    assert verdict.failures(fake)[["selector", "failure", "table"]].to_numpy().tolist() == [
+        ["a", "time", "wine"]
+    ]
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.permutations(list(range(5))), st.integers(0, 100))
+def test_ratings_do_not_depend_on_the_order_of_selectors(order: list[int], seed: int) -> None:
+    values = np.random.default_rng(seed).normal(size=(6, 2, 5))
+    names = [RANDOM, "a", "b", "c", "d"]
+    kept = list(TABLES)[:6]
+    first = rate(Scores(values, kept, names), 1).elo
+    again = rate(Scores(values[:, :, order], kept, [names[place] for place in order]), 1).elo
+    pd.testing.assert_series_equal(first.sort_index(), again.sort_index(), atol=0.5)
+
+
+def test_submissions_are_functions_estimators_or_methods(tmp_path: Path) -> None:
+    data = generated.shifted(200, 12, 3, 1.5)
+    good = set(data.informative)
+    several = [
+        SelectKBest,
+        RFE(SVC(kernel="linear")),
+        SelectFromModel(LogisticRegression()),
+        LogisticRegression(),
+        lambda X, y, k: f_test(X, y, k, 0)[:k],
+    ]
+    for what in several:
+        answer = as_selector(what)(data.X, data.y, 3, 0)
+        order = answer[0] if isinstance(answer, tuple) else answer
+        assert set(order[:2]) < good, what
+    assert as_selector(SelectFromModel(LogisticRegression()))(data.X, data.y, 5, 0)[1] == 3
+    refuses(lambda: as_selector(SVC())(data.X, data.y, 3, 0), "says nothing about columns")
+    refuses(lambda: as_selector("F test"), "the selector is a str")
+    file = tmp_path / "mine.py"
+    file.write_text("def select(X, y, k):\n    return [2, 1, 0]\n")
+    assert load(f"{file}:select")(data.X, data.y, 3, 0) == [2, 1, 0]
+    refuses(lambda: load(f"{file}:selct"), "has no selct; it has select")
+    refuses(lambda: load("nowhere.py:select"), "no such file")
+
+
+def test_what_is_missing_comes_split_by_split_and_what_was_stopped_is_not_tried_on_more() -> None:
+    known = pd.DataFrame([{"table": "wine", "selector": "a", "split": 0, "failure": "time"}])
+    batches = list(runner.missing(known, ["wine", "digits"], ["a", "b"], (0, 1)))
+    assert batches[0] == [Job("wine", "b", 0)] and batches[1][0].table == "digits"
+    assert [batch[0].split for batch in batches] == [0, 0, 1, 1]
+    shapes = {"wine": (100, 13), "digits": (900, 64), "diabetes": (300, 10)}
+    assert runner.stopped_before(Job("digits", "a", 0), known, shapes) == "wine"
+    assert runner.stopped_before(Job("diabetes", "a", 0), known, shapes) == ""
+    assert runner.stopped_before(Job("digits", "b", 0), known, shapes) == ""
+
+
+def test_the_pages_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verdict, "_HALVES", 3)
+    fake = fake_rows({RANDOM: 0.0, "a <b>": 8.0, ALL: 5.0}, 1.0)
+    fake.loc[fake["selector"] == ALL, ["linear@all", "svm@all", "trees@all"]] = 75.0
+    page.publish(fake, tmp_path)
+    docs = tmp_path / "docs"
+    summary = (docs / "tables" / "arena.md").read_text().splitlines()
+    assert summary[2].startswith("| a <b> |") and len(summary) == 4
+    shown = (docs / "assets" / "arena.html").read_text()
+    assert "a &lt;b&gt; on wine: split 0: " in shown and "a <b>" not in shown
+    assert "75.0" in (docs / "tables" / "arena_by_table.md").read_text().splitlines()[-1]
+    assert (docs / "pictures" / "arena_front.png").stat().st_size > 10_000
+
+
+#: Looks for the rows that judge, everywhere in its process.
+CHEAT = """
+import gc, sys
+import numpy as np
+
+def select(X, y, k):
+    gc.collect()
+    arrays = [each for each in gc.get_objects() if isinstance(each, np.ndarray)]
+    frames, frame = [], sys._getframe()
+    while frame:
+        frames += [value for value in frame.f_locals.values() if isinstance(value, np.ndarray)]
+        frame = frame.f_back
+    longest = max(len(each) for each in [*arrays, *frames] if each.ndim == 2)
+    raise RuntimeError(f"at most {longest} rows")
+"""
+
+
+@pytest.mark.slow
+def test_a_selector_of_a_file_gets_its_place_and_sees_no_test_row(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\nfrom sklearn.feature_selection import f_classif\n\n"
+        "def select(X, y, k):\n    return np.argsort(-f_classif(X, y)[0])\n"
+    )
+    (tmp_path / "cheat.py").write_text(CHEAT)
+    some = ("--tables=wine", "--splits=1", f"--workdir={tmp_path}")
+    rivals = launch_here(
+        "arena/__main__", *some, f"--selectors={RANDOM}", "--selectors=F test", "--anew"
+    )
+    assert rivals.code == 0, rivals.err
+    done = launch_here("arena/__main__", *some, f"--selector={tmp_path}/mine.py:select")
+    assert "mine.py:select: place" in done.out and "certainly better than" in done.out.lower()
+    mine = rows.read(tmp_path / "rows.parquet").set_index("selector")
+    assert mine.loc[f"{tmp_path}/mine.py:select", "linear@5"] == mine.loc["F test", "linear@5"]
+    row = runs.run(Job("wine", f"{tmp_path}/cheat.py:select", 0), ENOUGH)
+    assert row["failure"] == "error" and f"at most {mine['rows'].iloc[0]} rows" in row["reason"]
+    missing = launch_here("arena/__main__", *some, f"--selector={tmp_path}/mine.py:other")
+    assert missing.code == 2 and "has no other; it has np, f_classif, select" in missing.err
