@@ -140,9 +140,9 @@ def extent(rows: pd.DataFrame) -> str:
     """What the rows cover, in a sentence."""
     hours = rows["cpu_seconds"].sum() / 3600
     return (
-        f"{rows['table'].nunique()} of {len(TABLES)} tables, {rows['selector'].nunique()} selectors "
-        f"and controls, {rows['split'].nunique()} of {len(SPLITS)} splits: {len(rows)} selections "
-        f"that took {hours:.1f} CPU hours."
+        f"{rows['table'].nunique()} of {len(TABLES)} tables, {rows['split'].nunique()} of "
+        f"{len(SPLITS)} splits, {rows['selector'].nunique()} selectors and controls: {len(rows)} "
+        f"selections that took {hours:.1f} CPU hours."
     )
 
 

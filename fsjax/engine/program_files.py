@@ -10,6 +10,7 @@ library are replaced while it runs, set ``FSJAX_CACHE=off``.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import pickle
@@ -77,10 +78,7 @@ def traced(
       static: the values.
     """
 
-    def whole(*arrays: Any) -> Any:
-        return function(*arrays, **static)
-
-    whole.__name__ = function.__name__
+    whole = functools.partial(function, **static)
     path = path_of(function.__name__, function, arrays, dict(static))
     if path is None:
         return whole

@@ -38,6 +38,10 @@ LAUNCHERS: dict[str, tuple[str, str]] = {
         "--workdir={tmp}",
         "rows.csv",
     ),
+    "arena/__main__": (
+        "--tables=wine '--selectors=random columns' --splits=1 --anew --workdir={tmp}",
+        "rows.parquet",
+    ),
     "benchmark": ("'--worker=smallest/100,000 weights'", ""),
     "benchmarks/growth": ("--table={tmp}/growth.md --picture={tmp}/growth.png", "growth.png"),
     "compare": (
@@ -125,6 +129,7 @@ LAUNCHERS: dict[str, tuple[str, str]] = {
 
 #: Launchers that train long, or twice.
 LONG = (
+    "arena/__main__",
     "compare",
     "feature_selection",
     "regularize",
