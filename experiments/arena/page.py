@@ -13,7 +13,7 @@ from experiments.arena import pictures, verdict
 from experiments.arena.ratings import scored
 from experiments.arena.rows import SCORES
 from experiments.arena.runs import ALL
-from experiments.arena.selectors import OURS
+from experiments.arena.selectors import OURS, SELECT
 from experiments.arena.tables import TABLES
 from experiments.artifacts.figures.ranks import plot_ranks
 from experiments.artifacts.html import page_of
@@ -34,6 +34,9 @@ HEADINGS = {
     "seconds": ("CPU s", 1),
     "memory": ("MiB", 0),
 }
+
+#: Selectors of the library, drawn in colour.
+_COLOURED = (*OURS, SELECT)
 
 #: Columns of the summary that are shares.
 _SHARES = ("beats all", "found", "false")
@@ -129,10 +132,10 @@ def publish(rows: pd.DataFrame, root: Path) -> None:
     write_text(docs / "tables" / "arena_places.md", as_rows(_places(rows)))
     write_text(docs / "tables" / "arena_extent.md", verdict.extent(rows) + "\n")
     front = verdict.front(table)
-    save_figure(pictures.plot_front(table, front, OURS), docs / "pictures" / "arena_front.png")
-    save_figure(pictures.plot_ratings(table, OURS), docs / "pictures" / "arena_ratings.png")
+    save_figure(pictures.plot_front(table, front, _COLOURED), docs / "pictures" / "arena_front.png")
+    save_figure(pictures.plot_ratings(table, _COLOURED), docs / "pictures" / "arena_ratings.png")
     if (ranked := verdict.ranks(scored(rows))) is not None:
-        save_figure(plot_ranks(ranked, OURS), docs / "pictures" / "arena_ranks.png")
+        save_figure(plot_ranks(ranked, _COLOURED), docs / "pictures" / "arena_ranks.png")
     write_text(docs / "assets" / "arena.html", sortable_page(rows, table, cells))
 
 
@@ -144,7 +147,7 @@ def _places(rows: pd.DataFrame) -> pd.DataFrame:
     """Places of all selectors, and how far they move, as text."""
     moved = verdict.places(scored(rows))
     text = pd.DataFrame({"place": moved["place"].map("{:.0f}".format)})
-    text["without a shape of tables"] = [
+    text["without a table, or a shape of tables"] = [
         f"{low:.0f} to {high:.0f}" for low, high in zip(moved["least"], moved["most"], strict=True)
     ]
     text["among half of the rivals, % of places above it"] = [

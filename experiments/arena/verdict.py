@@ -40,15 +40,17 @@ def places(scores: Scores) -> pd.DataFrame:
     """The smallest and largest place of a selector when some tables or rivals are left out.
 
     Returns:
-      By selector, its ``place`` among all, and the ends of its places without each shape of tables
-      in turn (``least``, ``most``) and among random halves of its rivals, as shares of their number
-      (``least_share``, ``most_share``, in [0, 1], 0 is the first place).
+      By selector, its ``place`` among all, and the ends of its places without each table and each
+      shape of tables in turn (``least``, ``most``), and among random halves of its rivals, as
+      shares of their number (``least_share``, ``most_share``, in [0, 1], 0 is the first place).
     """
     names = scores.selectors
     overall = rate(scores, 1).elo
+    shapes = [TABLES[name].shape for name in scores.tables]
     without = []
-    for shape in {TABLES[name].shape for name in scores.tables}:
-        some = [TABLES[name].shape != shape for name in scores.tables]
+    for label, of in [*((name, scores.tables) for name in scores.tables),
+                      *((shape, shapes) for shape in set(shapes))]:  # fmt: skip
+        some = [name != label for name in of]
         if any(some):
             kept = scores._replace(values=scores.values[some])
             without.append(rate(kept, 1).elo.rank(ascending=False))
