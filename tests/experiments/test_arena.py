@@ -261,12 +261,12 @@ def test_a_selector_of_a_file_gets_its_place_and_sees_no_test_row(tmp_path: Path
     rivals = launch_here(
         "arena/__main__", *some, f"--selectors={RANDOM}", "--selectors=F test", "--anew"
     )
-    assert rivals.code == 0, rivals.err
+    assert rivals.returncode == 0, rivals.stderr
     done = launch_here("arena/__main__", *some, f"--selector={tmp_path}/mine.py:select")
-    assert "mine.py:select: place" in done.out and "certainly better than" in done.out.lower()
+    assert "mine.py:select: place" in done.stdout and "certainly better than" in done.stdout.lower()
     mine = rows.read(tmp_path / "rows.parquet").set_index("selector")
     assert mine.loc[f"{tmp_path}/mine.py:select", "linear@5"] == mine.loc["F test", "linear@5"]
     row = runs.run(Job("wine", f"{tmp_path}/cheat.py:select", 0), ENOUGH)
     assert row["failure"] == "error" and f"at most {mine['rows'].iloc[0]} rows" in row["reason"]
     missing = launch_here("arena/__main__", *some, f"--selector={tmp_path}/mine.py:other")
-    assert missing.code == 2 and "has no other; it has np, f_classif, select" in missing.err
+    assert missing.returncode == 2 and "has no other; it has np, f_classif, select" in missing.stderr
