@@ -56,8 +56,9 @@ class Ratings(NamedTuple):
     """Ratings of selectors.
 
     Attributes:
-      elo: by selector, best first; random columns have 1000.
-      draws: ``(draws, selectors)`` ratings on tables drawn with replacement, in the same order.
+      elo: by selector, best first; random columns have 1000. Who has no game has no rating.
+      draws: ``(draws, selectors)`` ratings on tables drawn with replacement, in the same order; NaN
+        for a selector without a game in a draw.
     """
 
     elo: pd.Series
@@ -65,7 +66,7 @@ class Ratings(NamedTuple):
 
     def interval(self) -> pd.DataFrame:
         """The 95 % intervals of the ratings, columns ``low`` and ``high``."""
-        low, high = np.percentile(self.draws, (2.5, 97.5), axis=0)
+        low, high = np.nanpercentile(self.draws, (2.5, 97.5), axis=0)
         return pd.DataFrame({"low": low, "high": high}, self.elo.index)
 
     def certainly_better(self, first: str, second: str) -> bool:
@@ -126,23 +127,30 @@ def rate(scores: Scores, draws: int = DRAWS, seed: int = 0) -> Ratings:
     won = wins(scores)
     tables = len(won)
     elo = pd.Series(_elo(won, np.ones(tables), scores.selectors), scores.selectors)
-    elo = elo.sort_values(ascending=False, kind="stable")
+    elo = elo.dropna().sort_values(ascending=False, kind="stable")
     rng = np.random.default_rng(seed)
     weights = rng.multinomial(tables, np.full(tables, 1 / tables), draws)
     drawn = [_elo(won, weight, scores.selectors) for weight in weights]
     order = [scores.selectors.index(name) for name in elo.index]
-    return Ratings(elo, np.reshape(drawn, (draws, len(order)))[:, order])
+    return Ratings(elo, np.reshape(drawn, (draws, len(scores.selectors)))[:, order])
 
 
 def _elo(won: np.ndarray, weights: np.ndarray, names: list[str]) -> np.ndarray:
-    """Ratings by selector, with a weight for each table."""
+    """Ratings by selector, with a weight for each table; NaN without a game."""
     total = np.einsum("t,tij->ij", weights, np.nan_to_num(won))
-    first, second = np.nonzero(np.triu(total + total.T, 1))
+    np.fill_diagonal(total, 0.0)
+    games = total + total.T
+    if not games.any():
+        return np.full(len(names), np.nan)
+    first, second = np.nonzero(np.triu(games, 1))
     pairs = np.zeros((len(first), len(names)))
     pairs[np.arange(len(first)), first], pairs[np.arange(len(first)), second] = 1.0, -1.0
     outcomes = np.repeat([1, 0], len(first))
     counts = np.concatenate([total[first, second], total[second, first]])
     model = LogisticRegression(C=_INVERSE_PENALTY, fit_intercept=False)
     strength = model.fit(np.vstack([pairs, pairs]), outcomes, counts).coef_[0] / np.log(10)
-    zero = strength[names.index(RANDOM)] if RANDOM in names else strength.mean()
+    strength[~games.any(axis=1)] = np.nan
+    zero = strength[names.index(RANDOM)] if RANDOM in names else np.nan
+    if np.isnan(zero):
+        zero = np.nanmean(strength)
     return _ANCHOR + _POINTS * (strength - zero)

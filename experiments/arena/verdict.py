@@ -88,8 +88,8 @@ def summary(rows: pd.DataFrame) -> tuple[pd.DataFrame, Ratings]:
     table = pd.DataFrame({"elo": ratings.elo}).join(ratings.interval())
     for shape in SHAPES:
         part = of_shape(scores, shape)
-        if part.tables:
-            table[shape] = rate(part, 1).elo
+        if part.tables and len(alone := rate(part, 1).elo):
+            table[shape] = alone
     by_name = rows[rows["failure"] != NOT_FOR_TASK].groupby("selector")
     table["tables"] = by_name["table"].nunique()
     failed = rows[~rows["failure"].isin(["", NOT_FOR_TASK])]

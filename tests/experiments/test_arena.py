@@ -153,6 +153,18 @@ def test_ratings_order_selectors_and_know_what_is_certain() -> None:
     assert ("b" in verdict.front(table)) == (table.loc["b", "elo"] > table.loc["c", "elo"])
 
 
+def test_who_has_no_game_has_no_rating() -> None:
+    fake = fake_rows({RANDOM: 0.0, "a": 8.0, "b": 3.0}, 1.0)
+    grouped = fake["table"].map(lambda name: TABLES[name].shape) == "grouped"
+    alone = fake["table"].eq("wine") & fake["selector"].eq("b")
+    table, ratings = verdict.summary(fake[(~grouped & fake["selector"].ne("b")) | alone])
+    assert list(table.index) == ["a", "b", RANDOM] and "grouped" not in table
+    assert np.isnan(table.loc["b", "wide"]) and table.loc["a", "wide"] > 1000.0
+    only_b = fake[fake["selector"].eq("b") | fake["table"].eq("wine")]
+    assert list(verdict.summary(only_b)[0].index) == list(table.index)
+    assert np.isnan(ratings.draws).any()
+
+
 def test_a_failure_counts_as_random_columns_and_another_task_does_not_count() -> None:
     fake = fake_rows({RANDOM: 0.0, "a": 5.0, "b": 5.0}, 0.0)
     score = scored(fake).means()
@@ -269,4 +281,6 @@ def test_a_selector_of_a_file_gets_its_place_and_sees_no_test_row(tmp_path: Path
     row = runs.run(Job("wine", f"{tmp_path}/cheat.py:select", 0), ENOUGH)
     assert row["failure"] == "error" and f"at most {mine['rows'].iloc[0]} rows" in row["reason"]
     missing = launch_here("arena/__main__", *some, f"--selector={tmp_path}/mine.py:other")
-    assert missing.returncode == 2 and "has no other; it has np, f_classif, select" in missing.stderr
+    assert (
+        missing.returncode == 2 and "has no other; it has np, f_classif, select" in missing.stderr
+    )
