@@ -125,8 +125,8 @@ def patients(number: int, columns: int, informative: int, identifying: int, seed
     order = rng.permutation(columns)
     matter, identify = order[:informative], order[informative : informative + identifying]
     X[:, matter] += np.float32(0.5) * (2 * y[:, None] - 1)
-    own = rng.standard_normal((number, identifying)).astype(np.float32)
-    X[:, identify] = own[groups] + 0.1 * X[:, identify]
+    identity = rng.standard_normal((number, identifying)).astype(np.float32)
+    X[:, identify] = identity[groups] + 0.1 * X[:, identify]
     return Drawn(X, y, np.sort(matter), groups)
 
 

@@ -52,10 +52,10 @@ def main() -> None:
         raise ConfigError("--publish writes the recorded selectors; leave --selector out")
     limits = Limits(options.limit, options.memory)
     path, recorded = Path(options.workdir) / "rows.parquet", rows.read(RECORDED)
-    kept = recorded.iloc[:0] if options.anew else recorded
-    found = run_missing(
+    not_run_again = recorded.iloc[:0] if options.anew else recorded
+    all_rows = run_missing(
         path,
-        kept,
+        not_run_again,
         names,
         selectors,
         options.minutes,
@@ -63,12 +63,12 @@ def main() -> None:
         runs.SPLITS[: options.splits],
         options.cluster,
     )
-    found = rows.add(recorded, found.to_dict("records"))
+    all_rows = rows.add(recorded, all_rows.to_dict("records"))
     if options.publish:
-        rows.write(found, RECORDED)
-        page.publish(found, ROOT)
-    chosen = found[found["table"].isin(names)]
-    print(page.report(chosen, options.selector or ""))
+        rows.write(all_rows, RECORDED)
+        page.publish(all_rows, ROOT)
+    rows_of_tables = all_rows[all_rows["table"].isin(names)]
+    print(page.report(rows_of_tables, options.selector or ""))
 
 
 def _check(selector: str) -> None:

@@ -125,8 +125,8 @@ def ipss(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> tuple[np.ndarray, i
 
     np.random.seed(seed)
     _, X, y = _prepared(X, y)
-    found = select(X, y)
-    scores, q_values = found["efp_scores"], found["q_values"]
+    result = select(X, y)
+    scores, q_values = result["efp_scores"], result["q_values"]
     columns = np.arange(X.shape[1])
     order = np.array(sorted(columns, key=lambda column: scores.get(column, np.inf)))
     return order, int(sum(q_values.get(column, 1.0) <= _RATE for column in columns))
@@ -147,12 +147,12 @@ def conditional(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> tuple[np.nda
         model, method, loss = LogisticRegression(max_iter=1000), "predict_proba", log_loss
     else:
         model, method, loss = RidgeCV(), "predict", mean_squared_error
-    found = CFI(
+    importance = CFI(
         model.fit(X[train], y[train]), method=method, loss=loss, feature_types="continuous",
         random_state=seed,
     )  # fmt: skip
-    importances = found.fit(X[train], y[train]).importance(X[~train], y[~train])
-    p_values = np.nan_to_num(found.pvalues_, nan=1.0)
+    importances = importance.fit(X[train], y[train]).importance(X[~train], y[~train])
+    p_values = np.nan_to_num(importance.pvalues_, nan=1.0)
     number = int((false_discovery_control(p_values) <= _RATE).sum())
     return np.lexsort((-importances, p_values)), number
 

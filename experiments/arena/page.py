@@ -145,14 +145,15 @@ def _named(text: pd.DataFrame) -> pd.DataFrame:
 
 def _places(rows: pd.DataFrame) -> pd.DataFrame:
     """Places of all selectors, and how far they move, as text."""
-    moved = verdict.places(scored(rows))
-    text = pd.DataFrame({"place": moved["place"].map("{:.0f}".format)})
+    places = verdict.places(scored(rows))
+    text = pd.DataFrame({"place": places["place"].map("{:.0f}".format)})
     text["without a table, or a shape of tables"] = [
-        f"{low:.0f} to {high:.0f}" for low, high in zip(moved["least"], moved["most"], strict=True)
+        f"{low:.0f} to {high:.0f}"
+        for low, high in zip(places["least"], places["most"], strict=True)
     ]
     text["among half of the rivals, % of places above it"] = [
         f"{100 * low:.0f} to {100 * high:.0f}"
-        for low, high in zip(moved["least_share"], moved["most_share"], strict=True)
+        for low, high in zip(places["least_share"], places["most_share"], strict=True)
     ]
     return _named(text)
 

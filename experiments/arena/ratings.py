@@ -99,8 +99,8 @@ def scored(rows: pd.DataFrame) -> Scores:
     if RANDOM in names:
         chance = values[:, :, [names.index(RANDOM)]]
         values = np.where(failed == 1.0, chance, values)
-    some = ~np.isnan(values).all(axis=(1, 2))
-    return Scores(values[some], [rated[index] for index in np.flatnonzero(some)], names)
+    has_scores = ~np.isnan(values).all(axis=(1, 2))
+    return Scores(values[has_scores], [rated[index] for index in np.flatnonzero(has_scores)], names)
 
 
 def wins(scores: Scores) -> np.ndarray:

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from experiments.arena.judges import JUDGES
-from experiments.arena.runs import SPLITS
 from experiments.arena.selectors import SELECTORS
 from experiments.arena.tables import SIZES, TABLES
 from fsjax.storage.atomic_files import atomic_open
@@ -55,8 +54,3 @@ def in_order(rows: pd.DataFrame) -> pd.DataFrame:
     order = pd.DataFrame(dict(zip(KEY, keys, strict=False))).assign(split=rows["split"])
     order["name"] = rows["selector"]
     return rows.loc[order.sort_values(["table", "selector", "name", "split"]).index]
-
-
-def complete(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of tables and splits that exist in the catalogue."""
-    return rows[rows["table"].isin(list(TABLES)) & rows["split"].isin(SPLITS)]

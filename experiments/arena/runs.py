@@ -122,8 +122,8 @@ def run(job: Job, limits: Limits) -> dict[str, Any]:
     if job.selector == ALL:
         scores = _judged(rows, table.metric, np.arange(columns), (columns,))
         return row | {key.replace(f"@{columns}", "@all"): value for key, value in scores.items()}
-    asked = (job.selector, rows.X[:, shuffled], rows.y, max(sizes), job.split)
-    outcome = call(select, asked, limits)
+    arguments = (job.selector, rows.X[:, shuffled], rows.y, max(sizes), job.split)
+    outcome = call(select, arguments, limits)
     if outcome.failure or outcome.value is None:
         return row | _failed(outcome)
     row |= {"cpu_seconds": round(outcome.cpu_seconds, 2), "memory": round(outcome.memory)}
@@ -132,8 +132,8 @@ def run(job: Job, limits: Limits) -> dict[str, Any]:
     row |= {"ranking": order[: max(sizes)].tolist(), "number": ranking.number}
     row |= _judged(rows, table.metric, order, sizes)
     if ranking.number:
-        own = _judged(rows, table.metric, order, (ranking.number,))
-        row |= {key.partition("@")[0] + "@own": value for key, value in own.items()}
+        scores = _judged(rows, table.metric, order, (ranking.number,))
+        row |= {key.partition("@")[0] + "@own": value for key, value in scores.items()}
     return row | truth(data.informative, order, ranking.number)
 
 

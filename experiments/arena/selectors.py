@@ -131,8 +131,8 @@ def held_out_permutation(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> np.
         X, y, test_size=0.25, random_state=seed, stratify=y if classes else None
     )
     model = (SVC() if classes else SVR(C=10.0)).fit(parts[0], parts[2])
-    found = permutation_importance(model, parts[1], parts[3], n_repeats=5, random_state=seed)
-    return by_score(found.importances_mean)
+    importances = permutation_importance(model, parts[1], parts[3], n_repeats=5, random_state=seed)
+    return by_score(importances.importances_mean)
 
 
 def _linear_svm(y: np.ndarray) -> Any:
@@ -183,11 +183,11 @@ def estimator(name: str, X: np.ndarray, y: np.ndarray, k: int, seed: int) -> np.
 
 def fsjax_select(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> Answer:
     """``fsjax.select`` with a budget of :data:`_BUDGET` seconds, and its number of columns."""
-    found = fsjax.select(X, y, budget=_BUDGET, seed=seed)
+    selection = fsjax.select(X, y, budget=_BUDGET, seed=seed)
     # Columns of arrays are called x0, x1, ...
-    order = np.array([int(str(name)[1:]) for name in found.table["column"]])
+    order = np.array([int(str(name)[1:]) for name in selection.table["column"]])
     rest = np.setdiff1d(np.arange(X.shape[1]), order)
-    return np.concatenate([order, rest]), found.num_features
+    return np.concatenate([order, rest]), selection.num_features
 
 
 #: The control, which does not look at the data.

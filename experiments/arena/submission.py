@@ -85,9 +85,9 @@ def _of_method(method: fsjax.Method) -> Select:
 def _of_estimator(estimator: Any) -> Select:
     def select(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> Answer:
         model, known = clone(estimator), estimator.get_params()
-        given = {name: k for name in _NUMBERS if name in known}
+        numbers = {name: k for name in _NUMBERS if name in known}
         seeds = {"random_state": seed} if "random_state" in known else {}
-        fitted = model.set_params(**given, **seeds).fit(X, y)
+        fitted = model.set_params(**numbers, **seeds).fit(X, y)
         if hasattr(fitted, "ranking_"):
             ranking = np.argsort(fitted.ranking_, kind="stable")
         else:
@@ -103,8 +103,8 @@ def _of_estimator(estimator: Any) -> Select:
 def _by_attributes(fitted: Any, columns: int) -> np.ndarray:
     """The order of a fitted estimator that has no ``ranking_``: chosen columns, then by score."""
     chosen = np.zeros(columns, bool)
-    found = hasattr(fitted, "get_support")
-    if found:
+    says_something = hasattr(fitted, "get_support")
+    if says_something:
         chosen = np.asarray(fitted.get_support())
     scores = np.zeros(columns)
     for name in _SCORES:
@@ -112,9 +112,9 @@ def _by_attributes(fitted: Any, columns: int) -> np.ndarray:
         holder = fitted if hasattr(fitted, name) else getattr(fitted, "estimator_", None)
         if hasattr(holder, name):
             values = np.abs(np.atleast_2d(np.asarray(getattr(holder, name), float)))
-            scores, found = values.sum(axis=0), True
+            scores, says_something = values.sum(axis=0), True
             break
-    if not found:
+    if not says_something:
         raise ConfigError(
             f"{type(fitted).__name__} says nothing about columns; it needs ranking_, get_support, "
             f"{', '.join(_SCORES[:-1])} or {_SCORES[-1]} after fit"

@@ -96,7 +96,7 @@ def _wide(name: str, rows: int = MAX_ROWS) -> Table:
     return Table(functools.partial(of_library, name), "wide", rows=rows)
 
 
-def _made(
+def _draw(
     draw: Callable[..., Drawn], *sizes: float, **options: float | bool
 ) -> Callable[[], Drawn]:
     return functools.partial(draw, *sizes, **options)
@@ -122,21 +122,21 @@ _KNOWN = {
     "hypercube 200": Table(
         lambda: of_library("madelon_like", num_samples=1000, num_features=200, num_redundant=0)
     ),
-    "sines 100": Table(_made(generated.sines, 1000, 100, 5), metric="r2"),
-    "linear 200": Table(_made(generated.linear, 400, 200, 10, rho=0.6), metric="r2"),
-    "copies 100": Table(_made(generated.copies, 500, 100, 5, 8)),
-    "tails 100": Table(_made(generated.linear, 400, 100, 5, tails=True, positives=0.5, noise=0.5)),
+    "sines 100": Table(_draw(generated.sines, 1000, 100, 5), metric="r2"),
+    "linear 200": Table(_draw(generated.linear, 400, 200, 10, rho=0.6), metric="r2"),
+    "copies 100": Table(_draw(generated.copies, 500, 100, 5, 8)),
+    "tails 100": Table(_draw(generated.linear, 400, 100, 5, tails=True, positives=0.5, noise=0.5)),
     "imbalanced 100": Table(
-        _made(generated.linear, 1000, 100, 5, positives=0.05, noise=0.5), metric="auc"
+        _draw(generated.linear, 1000, 100, 5, positives=0.05, noise=0.5), metric="auc"
     ),
-    "noise 100": Table(_made(generated.noise, 300, 100), "noise"),
+    "noise 100": Table(_draw(generated.noise, 300, 100), "noise"),
 }
 
 _GROUPED = {
-    "patients 100": Table(_made(generated.patients, 80, 100, 5, 20), "grouped", by="groups"),
-    "patients 2000": Table(_made(generated.patients, 60, 2000, 10, 400), "grouped", by="groups"),
-    "drift 60": Table(_made(generated.drifting, 600, 60, 5, 15), "grouped", "r2", by="time"),
-    "drift 1000": Table(_made(generated.drifting, 400, 1000, 8, 250), "grouped", "r2", by="time"),
+    "patients 100": Table(_draw(generated.patients, 80, 100, 5, 20), "grouped", by="groups"),
+    "patients 2000": Table(_draw(generated.patients, 60, 2000, 10, 400), "grouped", by="groups"),
+    "drift 60": Table(_draw(generated.drifting, 600, 60, 5, 15), "grouped", "r2", by="time"),
+    "drift 1000": Table(_draw(generated.drifting, 400, 1000, 8, 250), "grouped", "r2", by="time"),
     "mice by mouse": Table(
         lambda: in_blocks("mice_protein", (15,) * 72, impute="mean"), "grouped", by="groups",
         rows=1080,
@@ -162,15 +162,15 @@ _REAL = {
 }
 
 _SHAPES = {
-    "shift 100 x 5000": Table(_made(generated.shifted, 100, 5000, 50, 0.5), "wide"),
-    "classes 150 x 3000": Table(_made(generated.shifted, 150, 3000, 30, 0.5, classes=4), "wide"),
-    "shift 60 x 20000": Table(_made(generated.shifted, 60, 20000, 50, 0.7), "wide"),
+    "shift 100 x 5000": Table(_draw(generated.shifted, 100, 5000, 50, 0.5), "wide"),
+    "classes 150 x 3000": Table(_draw(generated.shifted, 150, 3000, 30, 0.5, classes=4), "wide"),
+    "shift 60 x 20000": Table(_draw(generated.shifted, 60, 20000, 50, 0.7), "wide"),
     "linear 100000 x 50": Table(
-        _made(generated.linear, 100_000, 50, 10, rho=0.8, noise=3.0, positives=0.3),
+        _draw(generated.linear, 100_000, 50, 10, rho=0.8, noise=3.0, positives=0.3),
         "long", "auc", rows=100_000,
     ),
     "linear 1000000 x 20": Table(
-        _made(generated.linear, 1_000_000, 20, 5, rho=0.8, noise=5.0, positives=0.5),
+        _draw(generated.linear, 1_000_000, 20, 5, rho=0.8, noise=5.0, positives=0.5),
         "long", "auc", rows=1_000_000,
     ),
 }  # fmt: skip

@@ -62,12 +62,12 @@ def places(scores: Scores) -> pd.DataFrame:
         place = rate(part, 1).elo.rank(ascending=False)
         for name, value in place.items():
             shares[str(name)].append((value - 1) / (len(place) - 1))
-    moved = pd.DataFrame(without or [overall.rank(ascending=False)])
+    places_without = pd.DataFrame(without or [overall.rank(ascending=False)])
     return pd.DataFrame(
         {
             "place": overall.rank(ascending=False),
-            "least": moved.min(),
-            "most": moved.max(),
+            "least": places_without.min(),
+            "most": places_without.max(),
             "least_share": pd.Series({name: min(v, default=np.nan) for name, v in shares.items()}),
             "most_share": pd.Series({name: max(v, default=np.nan) for name, v in shares.items()}),
         }
@@ -88,8 +88,8 @@ def summary(rows: pd.DataFrame) -> tuple[pd.DataFrame, Ratings]:
     table = pd.DataFrame({"elo": ratings.elo}).join(ratings.interval())
     for shape in SHAPES:
         part = of_shape(scores, shape)
-        if part.tables and len(alone := rate(part, 1).elo):
-            table[shape] = alone
+        if part.tables and len(elo := rate(part, 1).elo):
+            table[shape] = elo
     by_name = rows[rows["failure"] != NOT_FOR_TASK].groupby("selector")
     table["tables"] = by_name["table"].nunique()
     failed = rows[~rows["failure"].isin(["", NOT_FOR_TASK])]
@@ -150,15 +150,15 @@ def extent(rows: pd.DataFrame) -> str:
 
 def front(table: pd.DataFrame) -> list[str]:
     """Selectors above which no other is both rated higher and faster, the fastest first."""
-    kept: list[str] = []
+    names: list[str] = []
     best = -np.inf
     timed = table.dropna(subset=["seconds"]).sort_values(
         ["seconds", "elo"], ascending=[True, False]
     )
     for name, line in timed.iterrows():
         if line["elo"] > best and name != RANDOM:
-            kept, best = [*kept, str(name)], line["elo"]
-    return kept
+            names, best = [*names, str(name)], line["elo"]
+    return names
 
 
 def sentence(name: str, ratings: Ratings) -> str:

@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import fsjax
+from experiments.arena.packages import stg_class
 from experiments.benchmarks.timing import Case, case, measured, rounded
 from experiments.studies.known_arrays import dense_arrays
-from experiments.studies.selectors.packages import stg_class
 from fsjax.data import Dataset, Split, load, make_split
 from fsjax.evaluation import svm_accuracy
 

@@ -82,8 +82,8 @@ def traced(
     path = path_of(function.__name__, function, arrays, dict(static))
     if path is None:
         return whole
-    found, trees = _read(path), []
-    if found is None:
+    stored, trees = _read(path), []
+    if stored is None:
         leaves, structure = jax.tree.flatten(arrays)
 
         def flat(*leaves: Any) -> list[Any]:
@@ -92,11 +92,11 @@ def traced(
             return outputs
 
         try:
-            found = bytes(export.export(jax.jit(flat))(*leaves).serialize()), trees[0]
+            stored = bytes(export.export(jax.jit(flat))(*leaves).serialize()), trees[0]
         except NotImplementedError:  # It calls Python.
             return whole
-        write(path, found)
-    call, tree = export.deserialize(bytearray(found[0])).call, jax.tree.structure(found[1])
+        write(path, stored)
+    call, tree = export.deserialize(bytearray(stored[0])).call, jax.tree.structure(stored[1])
 
     def loaded(*arrays: Any) -> Any:
         return jax.tree.unflatten(tree, call(*jax.tree.leaves(arrays)))
