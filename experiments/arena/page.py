@@ -128,7 +128,9 @@ def publish(rows: pd.DataFrame, root: Path) -> None:
     cells = by_table(rows, table.index)
     text = cells.map(lambda value: "" if pd.isna(value) else f"{value:.1f}")
     write_text(docs / "tables" / "arena_by_table.md", as_rows(_named(text)))
-    write_text(docs / "tables" / "arena_failures.md", as_rows(verdict.failures(rows)))
+    failures = verdict.failures(rows)
+    text_of_failures = as_rows(failures) if len(failures) else "No selection failed.\n"
+    write_text(docs / "tables" / "arena_failures.md", text_of_failures)
     write_text(docs / "tables" / "arena_places.md", as_rows(_places(rows)))
     write_text(docs / "tables" / "arena_extent.md", verdict.extent(rows) + "\n")
     front = verdict.front(table)
