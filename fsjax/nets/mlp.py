@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
@@ -41,17 +42,21 @@ def fan_in_uniform(fan_in: int) -> nn.initializers.Initializer:
 class FanInDense(nn.Module):
     """A dense layer whose weights and biases start uniform within 1/sqrt(fan-in).
 
-    This is PyTorch's default, with which the published results were obtained. ``features`` is the
-    number of outputs.
+    This is PyTorch's default, with which the published results were obtained.
+
+    Attributes:
+      features: number of outputs.
+      product: the product of inputs and weights, with the arguments of ``jax.lax.dot_general``.
     """
 
     features: int
+    product: Callable[..., Array] = dense_product
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
         """``(B, I) -> (B, features)``."""
         init = fan_in_uniform(x.shape[-1])
-        layer = nn.Dense(self.features, kernel_init=init, bias_init=init, dot_general=dense_product)
+        layer = nn.Dense(self.features, kernel_init=init, bias_init=init, dot_general=self.product)
         return layer(x)
 
 
@@ -94,6 +99,7 @@ class MLP(nn.Module):
       dropout: rate in [0, 1) after each activation, in training only.
       activation: activation of the hidden layers, a name in :data:`MLP_ACTIVATIONS`.
       batch_norm: batch normalisation after each activation, before dropout.
+      first_product: ``product`` of the first :class:`FanInDense`.
     """
 
     num_outputs: int
@@ -103,6 +109,7 @@ class MLP(nn.Module):
     dropout: float = 0.0
     activation: str = "leaky_relu"
     batch_norm: bool = False
+    first_product: Callable[..., Array] = dense_product
 
     def __post_init__(self) -> None:
         check(Literal[MLP_ACTIVATIONS], activation=self.activation)
@@ -120,8 +127,9 @@ class MLP(nn.Module):
         """
         leaky_relu = partial(nn.leaky_relu, negative_slope=self.negative_slope)
         activate = ACTIVATIONS.get(self.activation, leaky_relu)
+        products = itertools.chain([self.first_product], itertools.repeat(dense_product))
         for width in self.hidden:
-            x = FanInDense(width)(x)
+            x = FanInDense(width, next(products))(x)
             if self.layer_norm:
                 x = nn.LayerNorm(epsilon=1e-5, use_fast_variance=False)(x)
             x = activate(x)
@@ -129,7 +137,7 @@ class MLP(nn.Module):
                 x = batch_norm(x, train=train, weight=weight)
             if self.dropout:
                 x = nn.Dropout(self.dropout, deterministic=not train)(x)
-        return FanInDense(self.num_outputs)(x)
+        return FanInDense(self.num_outputs, next(products))(x)
 
 
 class Feedforward(nn.Module):

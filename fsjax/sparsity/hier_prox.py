@@ -12,6 +12,10 @@ MIN_NORM = 1e-15
 #: Number of floats that a CPU adds at once.
 LANES = 8
 
+#: From this number of features on, the last steps take only the features that still change, once
+#: they are at most the ``FEW``-th part.
+MANY, FEW = 2048, 4
+
 
 def hier_prox(
     skip: Array, kernel: Array, strength: Array | float, hierarchy: Array | float
@@ -51,25 +55,47 @@ def hier_prox(
     norm = jnp.sqrt(jnp.sum(jnp.square(skip), axis=1))
     # Rows without a direction have no root above 0, so they take no steps.
     free = jnp.where(norm < MIN_NORM, -jnp.inf, norm - strength)
-    magnitude = _lanes(jnp.abs(kernel))
-
-    def climbs(carry: tuple[Array, Array, Array]) -> Array:
-        _, moved, steps = carry
-        # Lengths grow at most H times; the limit rules out endless loops due to rounding.
-        return moved & (steps <= kernel.shape[1])
-
-    def climb(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        length, _, steps = carry
-        total, count = _above(magnitude, hierarchy * length)
-        root = (free + hierarchy * total) / (1.0 + hierarchy**2 * count)
-        return jnp.maximum(length, root), jnp.any(root > length), steps + 1
-
-    # Lengths are at least 0, so negative starting values are clipped.
-    start = (jnp.maximum(free, 0.0), jnp.ones((), bool), jnp.zeros((), jnp.int32))
-    length, _, _ = jax.lax.while_loop(climbs, climb, start)
+    length = _roots(free, kernel, hierarchy)
     factor = jnp.where(length > 0, length / jnp.maximum(norm, MIN_NORM), length)
     bound = (hierarchy * length)[:, None]
     return factor[:, None] * skip, jnp.clip(kernel, -bound, bound)
+
+
+def _roots(free: Array, kernel: Array, hierarchy: Array | float) -> Array:
+    """The lengths ``(D,)``; ``free`` are those of features without weights in ``kernel``."""
+    features, width = kernel.shape
+    few = features // FEW if features >= MANY else 0
+
+    def climb_until(
+        few: int, free: Array, kernel: Array, start: tuple[Array, Array, Array]
+    ) -> tuple[Array, Array, Array]:
+        """Steps until at most ``few`` lengths grew in the last one."""
+        magnitude = _lanes(jnp.abs(kernel))
+
+        def climbs(carry: tuple[Array, Array, Array]) -> Array:
+            _, grew, steps = carry
+            # Lengths grow at most H times; the limit rules out endless loops due to rounding.
+            return (jnp.sum(grew, dtype=jnp.int32) > few) & (steps <= width)
+
+        def climb(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            length, _, steps = carry
+            total, count = _above(magnitude, hierarchy * length)
+            root = (free + hierarchy * total) / (1.0 + hierarchy**2 * count)
+            return jnp.maximum(length, root), root > length, steps + 1
+
+        return jax.lax.while_loop(climbs, climb, start)
+
+    start = (jnp.maximum(free, 0.0), jnp.ones((features,), bool), jnp.zeros((), jnp.int32))
+    length, grew, steps = climb_until(few, free, kernel, start)
+    if not few:
+        return length
+    # A length that did not grow has reached its root, so that the others go on alone.
+    (places,) = jnp.nonzero(grew, size=few, fill_value=features)
+    taken, others, weights = (
+        of.at[places].get(mode="fill", fill_value=0.0) for of in (free, length, kernel)
+    )
+    reached, _, _ = climb_until(0, taken, weights, (others, places < features, steps))
+    return length.at[places].set(reached, mode="drop")
 
 
 def _lanes(magnitude: Array) -> Array:

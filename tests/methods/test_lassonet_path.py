@@ -16,11 +16,12 @@ import pytest
 from lassonet_reference import OPTIONS, TASKS, D, H, K, Reference, spec_of, table
 from marks import slow_ids
 
+from fsjax.engine.kernels.gated import COLUMNS_PER_ROW
 from fsjax.engine.loop import at_kept, init_state, train_epoch
 from fsjax.engine.rows import as_batch
-from fsjax.method import Method, TrainState
+from fsjax.method import Method, TrainState, create_state
 from fsjax.methods.lassonet import importances, lassonet
-from fsjax.methods.shared.lassonet_path import automatic_start, skip_norms
+from fsjax.methods.shared.lassonet_path import automatic_start, first_lambda, skip_norms
 from fsjax.sparsity import hier_prox
 
 
@@ -182,3 +183,14 @@ def test_path_begins_at_the_automatic_start(recorded_run: tuple[str, Run]) -> No
     expected = first_strength(skip, kernel)
     expected /= 10 * OPTIONS["path_learning_rate"]
     assert dense.log.penalty == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("rows, share", [(1, 1.0), (2, 0.1)])
+def test_path_of_few_rows_begins_where_columns_can_leave(rows: int, share: float) -> None:
+    columns = COLUMNS_PER_ROW
+    spec = spec_of("classification", num_columns=columns, num_rows=rows)
+    params = {"skip": jnp.ones((columns, 2)), "kernel": jnp.ones((columns, H))}
+    state = create_state(spec, params)
+    strength = automatic_start(*params.values(), 2.0, state.feature_mask, True)
+    found = first_lambda(state, jnp.bool_(True), 2.0, 0.5)
+    assert float(found) == pytest.approx(float(strength) * share / 0.5)

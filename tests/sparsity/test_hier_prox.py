@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from fsjax.sparsity.hier_prox import hier_prox
+from fsjax.sparsity.hier_prox import MANY, hier_prox
 
 D, C, H = 7, 3, 5
 prox = jax.jit(hier_prox)
@@ -81,6 +81,19 @@ def test_equals_the_sort_on_a_layer(scale: float, hierarchy: float) -> None:
     skip = rng.normal(size=(300, 10)) * np.geomspace(1e-3, 1, 300)[:, None] * scale
     kernel = rng.normal(size=(300, 60)) * np.geomspace(1e-3, 1, 60) * scale
     check_all(skip.astype(np.float32), kernel.astype(np.float32), 0.5 * scale, hierarchy)
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.2, 40.0])
+def test_many_features_have_the_results_of_few(strength: float) -> None:
+    rng = np.random.default_rng(0)
+    # Of most features the length is reached in the first steps, of the others in many.
+    kernel = rng.normal(size=(MANY, 9)) * np.geomspace(1e-6, 1, 9)
+    kernel[MANY // 8 :] *= 1e-9
+    skip, kernel = (np.float32(a) for a in (rng.normal(size=(MANY, 2)), kernel))
+    halves = (slice(0, MANY // 2), slice(MANY // 2, MANY))
+    parts = [prox(skip[half], kernel[half], strength, 10.0) for half in halves]
+    together = prox(skip, kernel, strength, 10.0)
+    chex.assert_trees_all_equal(together, tuple(map(jnp.concatenate, zip(*parts, strict=True))))
 
 
 @pytest.mark.parametrize(("outputs", "hidden"), [(1, 2), (2, 2), (1, 1), (2, 1)])

@@ -29,7 +29,7 @@ def product(left: Array, right: Array) -> Array:
 
 def rounds() -> bool:
     """Whether :func:`product` rounds its factors in the program that is being traced."""
-    return setting("jax_default_matmul_precision") == ROUNDED and _on_cpu()
+    return setting("jax_default_matmul_precision") == ROUNDED and is_on_cpu()
 
 
 def dense_product(left: Array, right: Array, dimension_numbers: Any, **options: Any) -> Array:
@@ -44,10 +44,10 @@ def few_rows_times(left: Array, right: Array) -> Array:
 
     From ``(K, P)`` and ``(P, D)`` to ``(K, D)``.
     """
-    return _by_columns(left, right) if _on_cpu() and not rounds() else product(left, right)
+    return _by_columns(left, right) if is_on_cpu() and not rounds() else product(left, right)
 
 
-def _on_cpu() -> bool:
+def is_on_cpu() -> bool:
     return jax.default_backend() == "cpu"
 
 

@@ -27,6 +27,7 @@ from fsjax.arguments import (
     Widths,
     is_used,
 )
+from fsjax.engine.kernels.gated import gated_product, takes_open_columns
 from fsjax.errors import ConfigError
 from fsjax.method import Batch, PyTree, Spec, TrainState, create_state, for_run
 from fsjax.nets import build_network, outputs_of
@@ -141,13 +142,27 @@ class NetworkOptions:
         return variables["params"], variables.get("batch_stats", {})
 
     def train(
-        self, weights: PyTree, state: TrainState, batch: Batch[Array], key: Array
+        self,
+        weights: PyTree,
+        state: TrainState,
+        batch: Batch[Array],
+        key: Array,
+        gates: Array | None = None,
     ) -> tuple[Array, dict[str, PyTree]]:
-        """The loss of a batch including L1, a scalar, and ``aux`` for :func:`keep_stats`."""
+        """The loss of a batch including L1, a scalar, and ``aux`` for :func:`keep_stats`.
+
+        Gates ``(D,)`` multiply the inputs, or the weights of an ``mlp`` in their place.
+        """
         stats, spec = state.extra["stats"], state.spec
-        outputs, changed = self.module(spec).apply(
+        module, inputs = self.module(spec), batch.x
+        plain = self.network == "mlp" and not is_used(self.l1)
+        if gates is not None and plain and takes_open_columns(inputs):
+            module = module.clone(first_product=lambda x, w, *_, **__: gated_product(x, w, gates))
+        elif gates is not None:
+            weights, inputs = self.gate(weights, inputs, gates)
+        outputs, changed = module.apply(
             {"params": weights, "batch_stats": stats},
-            batch.x,
+            inputs,
             train=True,
             weight=batch.weight,
             rngs={"dropout": key} if self.dropout else None,
