@@ -1,4 +1,4 @@
-"""Products that take open columns alone are the plain ones, and so are the methods that use them."""
+"""Products of open columns alone are the plain ones, and so are the methods that use them."""
 
 from __future__ import annotations
 
