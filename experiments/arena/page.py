@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.arena import pictures, verdict
+from experiments.arena import conclusions, pictures, verdict
 from experiments.arena.ratings import scored
 from experiments.arena.rows import SCORES
 from experiments.arena.runs import ALL
@@ -133,12 +133,45 @@ def publish(rows: pd.DataFrame, root: Path) -> None:
     write_text(docs / "tables" / "arena_failures.md", text_of_failures)
     write_text(docs / "tables" / "arena_places.md", as_rows(_places(rows)))
     write_text(docs / "tables" / "arena_extent.md", verdict.extent(rows) + "\n")
+    for name, text_of in conclusions_as_text(rows, table).items():
+        write_text(docs / "tables" / f"arena_{name}.md", as_rows(text_of))
     front = verdict.front(table)
     save_figure(pictures.plot_front(table, front, _COLOURED), docs / "pictures" / "arena_front.png")
     save_figure(pictures.plot_ratings(table, _COLOURED), docs / "pictures" / "arena_ratings.png")
     if (ranked := verdict.ranks(scored(rows))) is not None:
         save_figure(plot_ranks(ranked, _COLOURED), docs / "pictures" / "arena_ranks.png")
     write_text(docs / "assets" / "arena.html", sortable_page(rows, table, cells))
+
+
+def conclusions_as_text(rows: pd.DataFrame, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The tables of conclusions as text: ``best``, ``beside``, ``below`` and ``found``.
+
+    Args:
+      table: the summary.
+    """
+    scores = scored(rows)
+    beside = conclusions.beside(scores)
+    found = conclusions.found_by_table(rows, list(table.index))
+    below = {name: tables for name, tables in conclusions.below_random(scores).items() if tables}
+    return {
+        "best": conclusions.best(scores, table),
+        "beside": pd.DataFrame(
+            {
+                "selector": beside.index,
+                f"minus {conclusions.REFERENCE}": beside["mean"].map("{:+.1f}".format),
+                "95 % interval": [
+                    f"{line.mean - line.half:+.1f} to {line.mean + line.half:+.1f}"
+                    for line in beside.itertuples()
+                ],
+                **{f"{kind} on": beside[kind].astype(str) for kind in ("better", "equal", "worse")},
+            }
+        ),
+        "below": pd.DataFrame(
+            [(name, str(len(tables)), ", ".join(tables)) for name, tables in below.items()],
+            columns=["selector", "number", "tables"],
+        ),
+        "found": _named(found.map(lambda share: "" if pd.isna(share) else f"{share:.0f}")),
+    }
 
 
 def _named(text: pd.DataFrame) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from experiments.arena.tables import TABLES
 _ANCHOR, _POINTS = 1000.0, 400.0
 
 #: Scores that differ by less are equal: points of accuracy, AUC or R2 times 100.
-_TIE = 0.05
+TIE = 0.05
 
 #: Inverse strength of the penalty on ratings, which keeps them finite if one wins always.
 _INVERSE_PENALTY = 10.0
@@ -112,7 +112,7 @@ def wins(scores: Scores) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         difference = np.nanmean(values[:, :, :, None] - values[:, :, None, :], axis=1)
-    won = np.where(np.abs(difference) < _TIE, 0.5, (difference > 0).astype(float))
+    won = np.where(np.abs(difference) < TIE, 0.5, (difference > 0).astype(float))
     won[np.isnan(difference)] = np.nan
     return won
 

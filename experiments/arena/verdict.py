@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import pandas as pd
 
@@ -23,9 +25,9 @@ _HALVES = 50
 _FIRST = 10
 
 
-def of_shape(scores: Scores, shape: str) -> Scores:
-    """The scores on tables of a shape."""
-    some = [TABLES[name].shape == shape for name in scores.tables]
+def of_shapes(scores: Scores, shapes: Collection[str]) -> Scores:
+    """The scores on tables of some shapes."""
+    some = [TABLES[name].shape in shapes for name in scores.tables]
     names = [name for name, chosen in zip(scores.tables, some, strict=True) if chosen]
     return scores._replace(values=scores.values[some], tables=names)
 
@@ -87,7 +89,7 @@ def summary(rows: pd.DataFrame) -> tuple[pd.DataFrame, Ratings]:
     ratings = rate(scores)
     table = pd.DataFrame({"elo": ratings.elo}).join(ratings.interval())
     for shape in SHAPES:
-        part = of_shape(scores, shape)
+        part = of_shapes(scores, (shape,))
         if part.tables and len(elo := rate(part, 1).elo):
             table[shape] = elo
     by_name = rows[rows["failure"] != NOT_FOR_TASK].groupby("selector")
