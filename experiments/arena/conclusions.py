@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import pandas as pd
 
-from experiments.arena.ratings import TIE, Scores, rate
+from experiments.arena.ratings import MIN_TABLES, TIE, Scores, rate
 from experiments.arena.runs import ALL
 from experiments.arena.selectors import OURS, RANDOM
 from experiments.arena.tables import TABLES
@@ -48,7 +48,9 @@ def best(scores: Scores, summary: pd.DataFrame) -> pd.DataFrame:
                 "tables": shape,
                 "number": str(len(part.tables)),
                 "best rated, Elo and CPU seconds": ", ".join(named),
-                "certainly worse than the first": f"{worse} of {len(others)}",
+                "certainly worse than the first": f"{worse} of {len(others)}"
+                if len(part.tables) >= MIN_TABLES
+                else "too few tables",
             }
         )
     return pd.DataFrame(lines)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from experiments.arena import conclusions, pictures, verdict
@@ -89,7 +90,8 @@ def formatted(table: pd.DataFrame) -> pd.DataFrame:
             values = table[name].astype(float) * (100.0 if name in _SHARES else 1.0)
             text[heading] = ["" if pd.isna(value) else f"{value:.{digits}f}" for value in values]
     interval = [
-        f"{low:.0f} to {high:.0f}" for low, high in zip(table["low"], table["high"], strict=True)
+        "" if np.isnan(low) else f"{low:.0f} to {high:.0f}"
+        for low, high in zip(table["low"], table["high"], strict=True)
     ]
     text.insert(2, "95 % interval", interval)
     return text

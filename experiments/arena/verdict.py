@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.arena.judges import JUDGES
-from experiments.arena.ratings import Ratings, Scores, rate, scored
+from experiments.arena.ratings import MIN_TABLES, Ratings, Scores, rate, scored
 from experiments.arena.runs import ALL, NOT_FOR_TASK, SPLITS
 from experiments.arena.selectors import RANDOM
 from experiments.arena.tables import SIZES, TABLES
@@ -171,9 +171,12 @@ def sentence(name: str, ratings: Ratings) -> str:
     better = [other for other in others if ratings.certainly_better(name, other)]
     worse = [other for other in others if ratings.certainly_better(other, name)]
     unknown = len(others) - len(better) - len(worse)
+    limits = f"95 % interval {interval['low']:.0f} to {interval['high']:.0f}; "
+    if ratings.tables[name] < MIN_TABLES:
+        limits = f"no interval, as there are fewer than {MIN_TABLES} tables; "
     return (
         f"{name}: place {names.index(name) + 1} of {len(names)}, Elo {ratings.elo[name]:.0f} "
-        f"(95 % interval {interval['low']:.0f} to {interval['high']:.0f}; random columns 1000).\n"
+        f"({limits}random columns 1000).\n"
         f"Certainly better than {_list(better)}; certainly worse than {_list(worse)}; the tables "
         f"are too few to tell for the other {unknown}."
     )

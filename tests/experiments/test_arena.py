@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,12 @@ def test_a_process_is_ended_at_its_limits(
 ) -> None:
     outcome = call(function, (), limits)
     assert outcome.failure == failure and outcome.reason.startswith(reason)
+
+
+def test_a_worker_that_may_not_start_processes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = SimpleNamespace(daemon=True)
+    monkeypatch.setattr(processes.multiprocessing, "current_process", lambda: worker)
+    refuses(lambda: call(leaves, (), ENOUGH), "may not start processes; start them by dask worker")
 
 
 @pytest.mark.parametrize(
@@ -162,6 +169,15 @@ def test_ratings_order_selectors_and_know_what_is_certain() -> None:
     # Seconds grow with the strength: b is on the front only if it is rated above c.
     assert verdict.front(table)[-1] == "a" and RANDOM not in verdict.front(table)
     assert ("b" in verdict.front(table)) == (table.loc["b", "elo"] > table.loc["c", "elo"])
+
+
+def test_few_tables_make_nothing_certain() -> None:
+    fake = fake_rows({RANDOM: 0.0, "a": 8.0, "b": 3.0}, 0.0)
+    for number, certain in ((5, False), (6, True)):
+        some = fake[fake["table"].isin(list(TABLES)[:number])]
+        ratings = rate(scored(some))
+        assert ratings.certainly_better("a", "b") is certain
+        assert ratings.interval()["low"].isna().all() == (not certain)
 
 
 def test_conclusions_are_the_differences_of_the_rows() -> None:
@@ -302,11 +318,13 @@ def test_a_selector_of_a_file_gets_its_place_and_sees_no_test_row(tmp_path: Path
     (tmp_path / "cheat.py").write_text(CHEAT)
     some = ("--tables=wine", "--splits=1", f"--workdir={tmp_path}")
     rivals = launch_here(
-        "arena/__main__", *some, f"--selectors={RANDOM}", "--selectors=F test", "--anew"
-    )
+        "arena/__main__", *some, f"--selectors={RANDOM}", "--selectors=F test", "--anew",
+        "--cluster=local:1",
+    )  # fmt: skip
     assert rivals.returncode == 0, rivals.stderr
     done = launch_here("arena/__main__", *some, f"--selector={tmp_path}/mine.py:select")
-    assert "mine.py:select: place" in done.stdout and "certainly better than" in done.stdout.lower()
+    assert "mine.py:select: place" in done.stdout and "no interval" in done.stdout
+    assert "Certainly better than none; certainly worse than none;" in done.stdout
     mine = rows.read(tmp_path / "rows.parquet").set_index("selector")
     assert mine.loc[f"{tmp_path}/mine.py:select", "linear@5"] == mine.loc["F test", "linear@5"]
     row = runs.run(Job("wine", f"{tmp_path}/cheat.py:select", 0), ENOUGH)
