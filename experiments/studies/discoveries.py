@@ -16,8 +16,8 @@ the knockoff filter (Barber and Candes 2015, "knockoff+", one set of knockoffs, 
 ``l1``) and with Stabl's rule (Hedou et al. 2024): Lasso with decoys on halves of the rows, and the
 threshold of selection frequency at which one plus the number of decoys above it, divided by the
 number of columns above it, is smallest. Stabl has no rate to choose. ``IPSS`` is the package of
-Melikechi et al. (``pip install -e .[bench]``), whose q values are compared with the rate. Rows that ``--out`` already
-has are not measured again.
+that name (``pip install -e .[bench]``), whose q values are compared with the rate. Rows that
+``--out`` already has are not measured again.
 """
 
 from __future__ import annotations
