@@ -25,6 +25,7 @@ from fsjax.storage.atomic_files import write_text
 #: Headings and digits of the columns of the summary.
 HEADINGS = {
     "elo": ("Elo", 0),
+    "seconds": ("CPU s", 1),
     **{shape: (shape, 0) for shape in verdict.SHAPES},
     "tables": ("tables", 0),
     "failed": ("failed on", 0),
@@ -32,7 +33,6 @@ HEADINGS = {
     "found": ("true columns found, %", 0),
     "false": ("false among its own, %", 0),
     "stability": ("stability", 2),
-    "seconds": ("CPU s", 1),
     "memory": ("MiB", 0),
 }
 
@@ -52,7 +52,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     head.ariaSort = down ? "descending" : "ascending";
     const value = (row) => {
       const text = row.cells[index].dataset.value ?? row.cells[index].textContent;
-      return index && text === "" ? NaN : index ? Number(text) : text;
+      return index ? parseFloat(text) : text;
     };
     const rows = [...table.tBodies[0].rows].sort((one, other) => {
       const [a, b] = [value(one), value(other)];
@@ -71,6 +71,8 @@ document.addEventListener("click", (event) => {
 """
 
 _STYLE = """<style>
+body { max-width: 90rem; }
+#runs:empty { display: none; }
 th button { all: unset; cursor: pointer; white-space: normal; }
 th button:focus-visible { outline: 2px solid var(--link); }
 th[aria-sort=descending] button::after { content: " \\2193"; }
