@@ -4,7 +4,9 @@
 
 The tables of methods and tasks come from the registrations, the numbers of measurements from their
 files (``tools/documented_values.py``), and so do the tables of the papers' verdicts
-(``docs/make_verdicts.py``). A test fails if a page differs from what this would write.
+(``docs/make_verdicts.py``). The arena's ratings stand in README and in the page on choosing, and
+give the order in which methods compete in ``fsjax select``. A test fails if a page differs from
+what this would write.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from fsjax.auto.contest.network_settings import COSTS
 from fsjax.methods import METHODS
 from fsjax.registry import Registration, about_of
 from fsjax.storage.atomic_files import write_text
@@ -21,6 +24,9 @@ from fsjax.tasks import TABLE, TASKS
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
+from experiments.arena import conclusions, ratings, rows  # noqa: E402
+from experiments.arena.launch import RECORDED  # noqa: E402
+from experiments.arena.verdict import SHAPES  # noqa: E402
 from tools import documented_values  # noqa: E402
 
 #: The lines before and after a generated table, with its subject.
@@ -78,18 +84,39 @@ def _markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def contender_order() -> str:
+    """The module that holds the order of the contenders: filters first, then networks, by rating.
+
+    Filters take a second or less, so that they do not keep networks from competing.
+    """
+    scores = ratings.scored(rows.read(RECORDED))
+    lines = []
+    for name, shapes in (("NARROW", set(SHAPES) - {"wide"}), ("WIDE", {"wide"})):
+        order = conclusions.contender_order(scores, shapes, list(COSTS))
+        order.sort(key=lambda method: COSTS[method].steps != 1)
+        lines.append(f"{name}: Final = (\n" + "".join(f'    "{m}",\n' for m in order) + ")\n")
+    return (
+        '"""The order in which methods compete, by ratings in the arena; written by '
+        'docs/make_tables.py."""\n\nfrom typing import Final\n\n'
+        "#: The most promising first: on tables of more rows than columns, and on the others.\n"
+        + "".join(lines)
+    )
+
+
 def tables() -> dict[Path, str]:
     """Text of every page that has a generated table or number, with these up to date."""
+    best = (ROOT / "docs" / "tables" / "arena_best.md").read_text().strip()
     generated = {
-        ROOT / "README.md": ("methods", readme_table()),
-        ROOT / "docs" / "choosing.md": ("methods", choosing_table()),
-        ROOT / "docs" / "targets.md": ("tasks", tasks_table()),
+        ROOT / "README.md": {"methods": readme_table(), "ratings": best},
+        ROOT / "docs" / "choosing.md": {"methods": choosing_table(), "ratings": best},
+        ROOT / "docs" / "targets.md": {"tasks": tasks_table()},
     }
     texts = runpy.run_path(str(ROOT / "docs" / "make_verdicts.py"))["tables"]()
+    texts[ROOT / "fsjax" / "auto" / "contest" / "contender_order.py"] = contender_order()
     for page in documented_values.files():
         text = page.read_text()
-        if page in generated:
-            text = _replaced(text, *generated[page])
+        for subject, table in generated.get(page, {}).items():
+            text = _replaced(text, subject, table)
         texts[page] = documented_values.filled(page, text)
     return texts
 

@@ -128,6 +128,10 @@ def connected(address: str) -> Iterator[Cluster]:
     with ExitStack() as stack:
         target = address
         if workers is not None:
+            import dask
+
+            # Cells may start processes, as those of the arena do.
+            stack.enter_context(dask.config.set({"distributed.worker.daemon": False}))
             target = stack.enter_context(_local(workers))
         try:
             client = stack.enter_context(Client(target, timeout=CONNECT_TIMEOUT))

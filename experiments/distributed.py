@@ -34,10 +34,7 @@ SINGLE = {
     "growth": "measures single processes",
     "processes": "starts processes of its own",
     "arena": "starts processes of its own",
-    "compare_selectors": "depends on the seconds that each selector takes",
     "discoveries": "consists of short fits",
-    "nonlinear": "consists of short fits",
-    "recovery": "consists of short fits",
 }
 
 #: Flags that name files and folders of the user; only process 0 reads and writes them.

@@ -84,8 +84,9 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
     and otherwise ``"allowed: 'arcene', 'coil20', ..."`` with all names in the given order.
     """
     names = [str(item) for item in allowed]
-    by_lower = {item.lower(): item for item in names}
-    close = difflib.get_close_matches(str(name).lower(), by_lower, n=1, cutoff=0.6)
+    # The dashes of flags make none of them similar.
+    by_lower = {item.lower().lstrip("-"): item for item in names}
+    close = difflib.get_close_matches(str(name).lower().lstrip("-"), by_lower, cutoff=0.6)
     if close:
         return f"did you mean {by_lower[close[0]]!r}?"
     if not names:

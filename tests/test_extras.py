@@ -94,3 +94,12 @@ def test_training_needs_no_extra() -> None:
         "print(result.selected.shape)"
     )
     assert without(libraries, code)[-1] == "(1, 5)"
+
+
+@pytest.mark.slow
+def test_the_environment_has_all_that_its_packages_need() -> None:
+    """``make`` installs requirements.txt without looking for what is missing in it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout

@@ -6,7 +6,7 @@ Two kinds of text are filled, by ``python docs/make_tables.py``; a test fails if
   set, from ``reproduction/results.csv``, or from ``reproduction/configs.csv`` if the setting is not
   one of a paper's table.
 - Phrases in ``docs/values.toml``, in which ``{file; row; column}`` stands for a number: the cell of
-  a Markdown table, for example ``{selectors; ICAP; mean rank}`` of ``docs/tables/selectors.md``.
+  a Markdown table, for example ``{arena; ICAP; Elo}`` of ``docs/tables/arena.md``.
 """
 
 from __future__ import annotations

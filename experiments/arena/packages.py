@@ -121,15 +121,26 @@ def ipss(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> tuple[np.ndarray, i
     Several classes are numbers to it. The columns are ordered by their expected number of false
     positives, and counted up to the rate of false discoveries of :data:`_RATE`.
     """
+    _, X, y = _prepared(X, y)
+    false_positives, q_values = ipss_errors(X, y, seed)
+    return np.argsort(false_positives, kind="stable"), int((q_values <= _RATE).sum())
+
+
+def ipss_errors(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Expected false positives and q values by column, ``(D,)``, of the package ``ipss``.
+
+    A column that does not pass its preselection has infinitely many, and a q value of 1.
+    """
     from ipss import ipss as select
 
     np.random.seed(seed)
-    _, X, y = _prepared(X, y)
     result = select(X, y)
-    scores, q_values = result["efp_scores"], result["q_values"]
-    columns = np.arange(X.shape[1])
-    order = np.array(sorted(columns, key=lambda column: scores.get(column, np.inf)))
-    return order, int(sum(q_values.get(column, 1.0) <= _RATE for column in columns))
+    names = ("efp_scores", np.inf), ("q_values", 1.0)
+    false_positives, q_values = (
+        np.array([result[name].get(column, default) for column in range(X.shape[1])])
+        for name, default in names
+    )
+    return false_positives, q_values
 
 
 def conditional(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> tuple[np.ndarray, int]:

@@ -7,9 +7,10 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from experiments.arena import pictures, verdict
+from experiments.arena import conclusions, pictures, verdict
 from experiments.arena.ratings import scored
 from experiments.arena.rows import SCORES
 from experiments.arena.runs import ALL
@@ -24,6 +25,7 @@ from fsjax.storage.atomic_files import write_text
 #: Headings and digits of the columns of the summary.
 HEADINGS = {
     "elo": ("Elo", 0),
+    "seconds": ("CPU s", 1),
     **{shape: (shape, 0) for shape in verdict.SHAPES},
     "tables": ("tables", 0),
     "failed": ("failed on", 0),
@@ -31,7 +33,6 @@ HEADINGS = {
     "found": ("true columns found, %", 0),
     "false": ("false among its own, %", 0),
     "stability": ("stability", 2),
-    "seconds": ("CPU s", 1),
     "memory": ("MiB", 0),
 }
 
@@ -51,7 +52,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     head.ariaSort = down ? "descending" : "ascending";
     const value = (row) => {
       const text = row.cells[index].dataset.value ?? row.cells[index].textContent;
-      return index && text === "" ? NaN : index ? Number(text) : text;
+      return index ? parseFloat(text) : text;
     };
     const rows = [...table.tBodies[0].rows].sort((one, other) => {
       const [a, b] = [value(one), value(other)];
@@ -70,6 +71,8 @@ document.addEventListener("click", (event) => {
 """
 
 _STYLE = """<style>
+body { max-width: 90rem; }
+#runs:empty { display: none; }
 th button { all: unset; cursor: pointer; white-space: normal; }
 th button:focus-visible { outline: 2px solid var(--link); }
 th[aria-sort=descending] button::after { content: " \\2193"; }
@@ -89,7 +92,8 @@ def formatted(table: pd.DataFrame) -> pd.DataFrame:
             values = table[name].astype(float) * (100.0 if name in _SHARES else 1.0)
             text[heading] = ["" if pd.isna(value) else f"{value:.{digits}f}" for value in values]
     interval = [
-        f"{low:.0f} to {high:.0f}" for low, high in zip(table["low"], table["high"], strict=True)
+        "" if np.isnan(low) else f"{low:.0f} to {high:.0f}"
+        for low, high in zip(table["low"], table["high"], strict=True)
     ]
     text.insert(2, "95 % interval", interval)
     return text
@@ -133,12 +137,45 @@ def publish(rows: pd.DataFrame, root: Path) -> None:
     write_text(docs / "tables" / "arena_failures.md", text_of_failures)
     write_text(docs / "tables" / "arena_places.md", as_rows(_places(rows)))
     write_text(docs / "tables" / "arena_extent.md", verdict.extent(rows) + "\n")
+    for name, text_of in conclusions_as_text(rows, table).items():
+        write_text(docs / "tables" / f"arena_{name}.md", as_rows(text_of))
     front = verdict.front(table)
     save_figure(pictures.plot_front(table, front, _COLOURED), docs / "pictures" / "arena_front.png")
     save_figure(pictures.plot_ratings(table, _COLOURED), docs / "pictures" / "arena_ratings.png")
     if (ranked := verdict.ranks(scored(rows))) is not None:
         save_figure(plot_ranks(ranked, _COLOURED), docs / "pictures" / "arena_ranks.png")
     write_text(docs / "assets" / "arena.html", sortable_page(rows, table, cells))
+
+
+def conclusions_as_text(rows: pd.DataFrame, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The tables of conclusions as text: ``best``, ``beside``, ``below`` and ``found``.
+
+    Args:
+      table: the summary.
+    """
+    scores = scored(rows)
+    beside = conclusions.beside(scores)
+    found = conclusions.found_by_table(rows, list(table.index))
+    below = {name: tables for name, tables in conclusions.below_random(scores).items() if tables}
+    return {
+        "best": conclusions.best(scores, table),
+        "beside": pd.DataFrame(
+            {
+                "selector": beside.index,
+                f"minus {conclusions.REFERENCE}": beside["mean"].map("{:+.1f}".format),
+                "95 % interval": [
+                    f"{line.mean - line.half:+.1f} to {line.mean + line.half:+.1f}"
+                    for line in beside.itertuples()
+                ],
+                **{f"{kind} on": beside[kind].astype(str) for kind in ("better", "equal", "worse")},
+            }
+        ),
+        "below": pd.DataFrame(
+            [(name, str(len(tables)), ", ".join(tables)) for name, tables in below.items()],
+            columns=["selector", "number", "tables"],
+        ),
+        "found": _named(found.map(lambda share: "" if pd.isna(share) else f"{share:.0f}")),
+    }
 
 
 def _named(text: pd.DataFrame) -> pd.DataFrame:

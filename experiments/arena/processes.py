@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import psutil
 
+from fsjax.errors import ConfigError
+
 #: Modules that the server of processes imports once; each process then starts at once.
 _PRELOADED: Final = ["experiments.arena.runs"]
 
@@ -45,7 +47,16 @@ class Outcome(NamedTuple):
 
 
 def call(function: Callable[..., Any], arguments: tuple[Any, ...], limits: Limits) -> Outcome:
-    """Calls a function with copies of its arguments in a new process, and waits for it."""
+    """Calls a function with copies of its arguments in a new process, and waits for it.
+
+    Raises:
+      ConfigError: in a worker of a cluster that may not start processes.
+    """
+    if multiprocessing.current_process().daemon:
+        raise ConfigError(
+            "the workers of this cluster may not start processes; start them by dask worker with "
+            "--no-nanny, or with DASK_DISTRIBUTED__WORKER__DAEMON=false in the environment"
+        )
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
     ours, theirs = context.Pipe(duplex=False)

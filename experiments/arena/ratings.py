@@ -22,13 +22,16 @@ from experiments.arena.tables import TABLES
 _ANCHOR, _POINTS = 1000.0, 400.0
 
 #: Scores that differ by less are equal: points of accuracy, AUC or R2 times 100.
-_TIE = 0.05
+TIE = 0.05
 
 #: Inverse strength of the penalty on ratings, which keeps them finite if one wins always.
 _INVERSE_PENALTY = 10.0
 
 #: Draws of tables.
 DRAWS = 200
+
+#: Fewer tables show nothing: who is better by chance wins five games in a row with odds of 1 to 31.
+MIN_TABLES = 6
 
 
 class Scores(NamedTuple):
@@ -59,18 +62,29 @@ class Ratings(NamedTuple):
       elo: by selector, best first; random columns have 1000. Who has no game has no rating.
       draws: ``(draws, selectors)`` ratings on tables drawn with replacement, in the same order; NaN
         for a selector without a game in a draw.
+      tables: on how many each has a score.
     """
 
     elo: pd.Series
     draws: np.ndarray
+    tables: pd.Series
 
     def interval(self) -> pd.DataFrame:
-        """The 95 % intervals of the ratings, columns ``low`` and ``high``."""
+        """The 95 % intervals of the ratings, columns ``low`` and ``high``.
+
+        NaN for a selector with scores on fewer than :data:`MIN_TABLES` tables.
+        """
         low, high = np.nanpercentile(self.draws, (2.5, 97.5), axis=0)
-        return pd.DataFrame({"low": low, "high": high}, self.elo.index)
+        intervals = pd.DataFrame({"low": low, "high": high}, self.elo.index)
+        return intervals.where(self.tables >= MIN_TABLES)
 
     def certainly_better(self, first: str, second: str) -> bool:
-        """Whether the first is rated above the second in at least 97.5 % of the draws."""
+        """Whether the first is rated above the second in at least 97.5 % of the draws.
+
+        Nothing is certain of a selector with scores on fewer than :data:`MIN_TABLES` tables.
+        """
+        if min(self.tables[first], self.tables[second]) < MIN_TABLES:
+            return False
         names = list(self.elo.index)
         above = self.draws[:, names.index(first)] > self.draws[:, names.index(second)]
         return bool(above.mean() >= 0.975)
@@ -112,7 +126,7 @@ def wins(scores: Scores) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         difference = np.nanmean(values[:, :, :, None] - values[:, :, None, :], axis=1)
-    won = np.where(np.abs(difference) < _TIE, 0.5, (difference > 0).astype(float))
+    won = np.where(np.abs(difference) < TIE, 0.5, (difference > 0).astype(float))
     won[np.isnan(difference)] = np.nan
     return won
 
@@ -132,7 +146,9 @@ def rate(scores: Scores, draws: int = DRAWS, seed: int = 0) -> Ratings:
     weights = rng.multinomial(tables, np.full(tables, 1 / tables), draws)
     drawn = [_elo(won, weight, scores.selectors) for weight in weights]
     order = [scores.selectors.index(name) for name in elo.index]
-    return Ratings(elo, np.reshape(drawn, (draws, len(scores.selectors)))[:, order])
+    numbers = (~np.isnan(scores.values).all(axis=1)).sum(axis=0)
+    counts = pd.Series(numbers, scores.selectors).loc[elo.index]
+    return Ratings(elo, np.reshape(drawn, (draws, len(scores.selectors)))[:, order], counts)
 
 
 def _elo(won: np.ndarray, weights: np.ndarray, names: list[str]) -> np.ndarray:

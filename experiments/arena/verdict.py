@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import pandas as pd
 
 from experiments.arena.judges import JUDGES
-from experiments.arena.ratings import Ratings, Scores, rate, scored
+from experiments.arena.ratings import MIN_TABLES, Ratings, Scores, rate, scored
 from experiments.arena.runs import ALL, NOT_FOR_TASK, SPLITS
 from experiments.arena.selectors import RANDOM
 from experiments.arena.tables import SIZES, TABLES
@@ -23,9 +25,9 @@ _HALVES = 50
 _FIRST = 10
 
 
-def of_shape(scores: Scores, shape: str) -> Scores:
-    """The scores on tables of a shape."""
-    some = [TABLES[name].shape == shape for name in scores.tables]
+def of_shapes(scores: Scores, shapes: Collection[str]) -> Scores:
+    """The scores on tables of some shapes."""
+    some = [TABLES[name].shape in shapes for name in scores.tables]
     names = [name for name, chosen in zip(scores.tables, some, strict=True) if chosen]
     return scores._replace(values=scores.values[some], tables=names)
 
@@ -87,7 +89,7 @@ def summary(rows: pd.DataFrame) -> tuple[pd.DataFrame, Ratings]:
     ratings = rate(scores)
     table = pd.DataFrame({"elo": ratings.elo}).join(ratings.interval())
     for shape in SHAPES:
-        part = of_shape(scores, shape)
+        part = of_shapes(scores, (shape,))
         if part.tables and len(elo := rate(part, 1).elo):
             table[shape] = elo
     by_name = rows[rows["failure"] != NOT_FOR_TASK].groupby("selector")
@@ -169,9 +171,12 @@ def sentence(name: str, ratings: Ratings) -> str:
     better = [other for other in others if ratings.certainly_better(name, other)]
     worse = [other for other in others if ratings.certainly_better(other, name)]
     unknown = len(others) - len(better) - len(worse)
+    limits = f"95 % interval {interval['low']:.0f} to {interval['high']:.0f}; "
+    if ratings.tables[name] < MIN_TABLES:
+        limits = f"no interval, as there are fewer than {MIN_TABLES} tables; "
     return (
         f"{name}: place {names.index(name) + 1} of {len(names)}, Elo {ratings.elo[name]:.0f} "
-        f"(95 % interval {interval['low']:.0f} to {interval['high']:.0f}; random columns 1000).\n"
+        f"({limits}random columns 1000).\n"
         f"Certainly better than {_list(better)}; certainly worse than {_list(worse)}; the tables "
         f"are too few to tell for the other {unknown}."
     )

@@ -15,8 +15,9 @@ forest`` is the one of these two that it takes, whichever predicts better. They 
 the knockoff filter (Barber and Candes 2015, "knockoff+", one set of knockoffs, the importance of
 ``l1``) and with Stabl's rule (Hedou et al. 2024): Lasso with decoys on halves of the rows, and the
 threshold of selection frequency at which one plus the number of decoys above it, divided by the
-number of columns above it, is smallest. Stabl has no rate to choose. Rows that ``--out`` already
-has are not measured again.
+number of columns above it, is smallest. Stabl has no rate to choose. ``IPSS`` is the package of
+that name (``pip install -e .[bench]``), whose q values are compared with the rate. Rows that
+``--out`` already has are not measured again.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from absl import flags
 from sklearn.linear_model import lasso_path
 
 import fsjax
+from experiments.arena.packages import ipss_errors
 from experiments.artifacts.markdown import as_rows, continue_table
 from experiments.launch import cli
 from experiments.studies.known_arrays import dense_arrays, informative_columns
@@ -185,6 +187,12 @@ def stabl(table: Table, seed: int) -> Selected:
     return lambda rate: selected
 
 
+def ipss(table: Table, seed: int) -> Selected:
+    """Integrated path stability selection, by its package, with boosted trees."""
+    _, q_values = ipss_errors(table.X, table.y, seed)
+    return lambda rate: np.flatnonzero(q_values <= rate)
+
+
 RULES: dict[str, Callable[[Table, int], Selected]] = {
     **{
         name: functools.partial(beside_decoys, name)
@@ -193,6 +201,7 @@ RULES: dict[str, Callable[[Table, int], Selected]] = {
     "fsjax.select": ours,
     "knockoff filter": knockoff_filter,
     "Stabl": stabl,
+    "IPSS": ipss,
 }
 
 

@@ -108,6 +108,7 @@ def test_a_scheduler_that_ends_it_gets_a_report(folder, capsys, monkeypatch):
     ("select tabel.csv --target=label", "did you mean table.csv"),
     ("select table.csv", "--target"),
     ("select table.csv --target=label --budgt=3", "did you mean '--budget'"),
+    ("select table.csv --target=label --out=folder", "allowed: '--help'"),
     ("select table.csv --target=label --budget=soon", "choose a time such as"),
     ("select table.csv --target=label --judge=tree", "did you mean 'trees'"),
     ("select table.csv --target=label --task=rank", "task='rank'"),

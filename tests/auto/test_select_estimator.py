@@ -70,6 +70,7 @@ def test_the_selection_has_the_labels_of_the_table(labels, is_sparse):
     assert selector.get_support().tolist() == [False, True, True, False]
 
 
+@pytest.mark.slow
 def test_the_estimator_keeps_all_columns_of_noise():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(80, 6)), rng.integers(0, 2, 80)

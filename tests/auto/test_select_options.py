@@ -78,6 +78,7 @@ def test_other_targets(task, metric, least, chance_level):
     assert not mixed.better_than_chance
 
 
+@slow_ids("counts")
 @slow_ids("survival")
 @pytest.mark.parametrize("task", ["survival", "counts"])
 def test_networks_compete_for_other_targets(task):

@@ -261,6 +261,7 @@ def test_rare_columns_are_as_large_as_others_for_a_linear_model():
     np.testing.assert_allclose(test.data, 2 * compared.data)
 
 
+@pytest.mark.slow
 def test_decoys_are_the_columns_with_their_rows_in_another_order():
     X, _ = both(0)
     design = sparse_design(sp.csr_array(X))

@@ -157,6 +157,7 @@ def test_metrics_go_to_loggers():
         fsjax.log_to(3)
 
 
+@slow_ids("minmax")
 @slow_ids("standard")
 @pytest.mark.parametrize("scaling", ["standard", "minmax", "scalar"])
 def test_an_exported_network_predicts_alike(scaling, tmp_path):

@@ -58,6 +58,7 @@ def test_only_small_tables_and_known_losses_are_merged() -> None:
         assert len(batch_at(MERGING, spec, table(), rows, real).x) == B
 
 
+@slow_ids("deep_lasso", "entryprune")
 @slow_ids("binmask", "stg")
 @pytest.mark.parametrize("name", ["binmask", "deep_lasso", "entryprune", "neural_network", "stg"])
 def test_a_weight_has_the_effect_of_copies(name: str) -> None:

@@ -154,6 +154,7 @@ def slower(change: Callable[[jax.Array], jax.Array]) -> Method:
     return method._replace(loss=loss)
 
 
+@slow_ids("*scatter")
 @slow_ids("*top_k")
 @pytest.mark.parametrize(
     ("change", "name"),
@@ -169,6 +170,7 @@ def test_what_is_slow_is_seen(change: Callable[[jax.Array], jax.Array], name: st
         assert [found for found, where in in_steps(ops) if (found, where) not in KNOWN] == [name]
 
 
+@pytest.mark.slow
 def test_a_call_of_the_host_is_seen() -> None:
     def call(x: jax.Array) -> jax.Array:
         shape = jax.ShapeDtypeStruct(x.shape, x.dtype)

@@ -50,6 +50,7 @@ def planned(name: str, **options) -> fsjax.Plan:
     return fsjax.plan(build(**fields), (X, Y), seeds=(0,), num_features=3, **options)
 
 
+@slow_ids("wast-2")
 @slow_ids("ip_cae-10", "ip_cae-2", "set-10", "set-2", "wast-1", "wast-10")
 @pytest.mark.parametrize("num_epochs", [1, 2, 10])
 @pytest.mark.parametrize("name", each_method())

@@ -41,6 +41,7 @@ def test_training_rows_without_events_are_refused() -> None:
         plan(methods.stg(), (x, y), task="survival", num_features=3, split=Split(*split))
 
 
+@pytest.mark.slow
 def test_the_best_epoch_of_labels_by_their_auc() -> None:
     data, method = table("multilabel"), methods.neural_network(hidden=(4,))
     options = {"num_features": 3, "task": "multilabel", "num_epochs": 4, "scaling": "standard"}

@@ -37,6 +37,7 @@ def test_folds_have_one_length() -> None:
     )
 
 
+@pytest.mark.slow
 def test_test_rows_are_recorded_on_demand_only(data) -> None:
     result = fsjax.fit(STATIC, data, num_features=3, num_epochs=2, batch_size=16)
     assert not any(name.startswith("test") for name in result.history)

@@ -173,6 +173,7 @@ def test_programs_differ_by_all_that_they_depend_on(no_programs: None, monkeypat
 MAPS = Path("/proc/self/maps")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not MAPS.exists(), reason="only Linux tells of its mappings")
 def test_memory_of_programs_is_given_back(data) -> None:
     def mappings() -> int:

@@ -32,6 +32,7 @@ def test_a_score_made_after_the_epoch_is_refused() -> None:
         check_method(LATE)
 
 
+@pytest.mark.slow
 def test_the_same_through_finish_is_refused() -> None:
     def copied(state: TrainState, rows: Batch, key: jax.Array) -> TrainState:
         return state.replace(extra={"seen": 2.0 * state.extra["seen"]})

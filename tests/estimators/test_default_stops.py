@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from marks import slow_ids
 
 from fsjax.estimators import DeepLasso
 from fsjax.methods import METHODS
 
 
+@slow_ids("0.0")
 @pytest.mark.parametrize("share", [0.3, 0.0])
 def test_deep_lasso_stops_after_its_best_epoch(share: float) -> None:
     X = np.random.default_rng(0).normal(size=(60, 6)).astype(np.float32)

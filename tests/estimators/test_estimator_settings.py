@@ -111,6 +111,7 @@ def test_large_offsets_and_values() -> None:
         FisherScore(2, standardize=False).fit(X * 1e39, Y)
 
 
+@slow_ids("False")
 @slow_ids("True")
 @pytest.mark.parametrize("several", [False, True])
 def test_targets_are_scaled_and_predictions_scaled_back(several: bool, tmp_path) -> None:
@@ -134,6 +135,7 @@ def test_numbers_are_hardly_classes() -> None:
             FisherScore(1).fit(table, np.arange(132) // 4)
 
 
+@pytest.mark.slow
 def test_random_generators_draw_the_seed() -> None:
     seeds = [
         FisherScore(2, hidden=(4,), num_epochs=1, random_state=generator).fit(X, Y).result_.seeds

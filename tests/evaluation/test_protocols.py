@@ -37,6 +37,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     return seen
 
 
+@pytest.mark.slow
 def test_svm_at_several_k(result: fsjax.FitResult, digits: Dataset) -> None:
     metrics = evaluate(result, digits, ("svm",), (5, 3, 20))
     assert list(metrics) == ["svm_accuracy", "svm_accuracy_k3", "svm_accuracy_k20"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,18 @@ from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from experiments.arena import generated, page, processes, rows, runner, runs, tables, verdict
+from experiments.arena import (
+    conclusions,
+    generated,
+    page,
+    processes,
+    rows,
+    runner,
+    runs,
+    tables,
+    verdict,
+)
+from experiments.arena.conclusions import REFERENCE
 from experiments.arena.judges import judge_each
 from experiments.arena.processes import Limits, call
 from experiments.arena.ratings import Scores, rate, scored
@@ -51,6 +63,12 @@ def test_a_process_is_ended_at_its_limits(
 ) -> None:
     outcome = call(function, (), limits)
     assert outcome.failure == failure and outcome.reason.startswith(reason)
+
+
+def test_a_worker_that_may_not_start_processes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = SimpleNamespace(daemon=True)
+    monkeypatch.setattr(processes.multiprocessing, "current_process", lambda: worker)
+    refuses(lambda: call(leaves, (), ENOUGH), "may not start processes; start them by dask worker")
 
 
 @pytest.mark.parametrize(
@@ -153,6 +171,35 @@ def test_ratings_order_selectors_and_know_what_is_certain() -> None:
     assert ("b" in verdict.front(table)) == (table.loc["b", "elo"] > table.loc["c", "elo"])
 
 
+def test_few_tables_make_nothing_certain() -> None:
+    fake = fake_rows({RANDOM: 0.0, "a": 8.0, "b": 3.0}, 0.0)
+    for number, certain in ((5, False), (6, True)):
+        some = fake[fake["table"].isin(list(TABLES)[:number])]
+        ratings = rate(scored(some))
+        assert ratings.certainly_better("a", "b") is certain
+        assert ratings.interval()["low"].isna().all() == (not certain)
+
+
+def test_conclusions_are_the_differences_of_the_rows() -> None:
+    fake = fake_rows({RANDOM: 0.0, "ICAP": 6.0, "STG": 4.0, REFERENCE: 4.0, "MCFS": -2.0}, 0.0)
+    fake.loc[(fake["table"] == "wine") & (fake["selector"] == "MCFS"), rows.SCORES] = 1000.0
+    fake.loc[(fake["table"] == "madelon") & (fake["selector"] == "STG"), rows.SCORES] = 1000.0
+    scores = scored(fake)
+    number = len(scores.tables)
+    beside = conclusions.beside(scores)
+    assert beside.loc["ICAP", ["mean", "half"]].tolist() == pytest.approx([2.0, 0.0], abs=1e-9)
+    assert beside.loc["STG", ["better", "equal", "worse"]].tolist() == [1, number - 1, 0]
+    below = conclusions.below_random(scores)
+    assert below.pop("MCFS") == [name for name in scores.tables if name != "wine"]
+    assert not any(below.values())
+    names = ("stg", "icap", "mcfs", "cife")
+    order = conclusions.contender_order(scores, {"narrow"}, names)
+    assert order == ["icap", "stg", "mcfs", "cife"]
+    wide = conclusions.best(scores, verdict.summary(fake)[0]).set_index("tables").loc["wide"]
+    assert wide["number"] == "13" and wide.iloc[1].startswith("ICAP ")
+    assert wide.iloc[2] == "4 of 4"
+
+
 def test_who_has_no_game_has_no_rating() -> None:
     fake = fake_rows({RANDOM: 0.0, "a": 8.0, "b": 3.0}, 1.0)
     grouped = fake["table"].map(lambda name: TABLES[name].shape) == "grouped"
@@ -233,12 +280,12 @@ def test_what_is_missing_comes_split_by_split_and_what_was_stopped_is_not_tried_
 
 def test_the_pages_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdict, "_HALVES", 3)
-    fake = fake_rows({RANDOM: 0.0, "a <b>": 8.0, ALL: 5.0}, 1.0)
+    fake = fake_rows({RANDOM: 0.0, "a <b>": 8.0, REFERENCE: 4.0, ALL: 5.0}, 1.0)
     fake.loc[fake["selector"] == ALL, ["linear@all", "svm@all", "trees@all"]] = 75.0
     page.publish(fake, tmp_path)
     docs = tmp_path / "docs"
     summary = (docs / "tables" / "arena.md").read_text().splitlines()
-    assert summary[2].startswith("| a <b> |") and len(summary) == 4
+    assert summary[2].startswith("| a <b> |") and len(summary) == 5
     shown = (docs / "assets" / "arena.html").read_text()
     assert "a &lt;b&gt; on wine: split 0: " in shown and "a <b>" not in shown
     assert "75.0" in (docs / "tables" / "arena_by_table.md").read_text().splitlines()[-1]
@@ -271,11 +318,13 @@ def test_a_selector_of_a_file_gets_its_place_and_sees_no_test_row(tmp_path: Path
     (tmp_path / "cheat.py").write_text(CHEAT)
     some = ("--tables=wine", "--splits=1", f"--workdir={tmp_path}")
     rivals = launch_here(
-        "arena/__main__", *some, f"--selectors={RANDOM}", "--selectors=F test", "--anew"
-    )
+        "arena/__main__", *some, f"--selectors={RANDOM}", "--selectors=F test", "--anew",
+        "--cluster=local:1",
+    )  # fmt: skip
     assert rivals.returncode == 0, rivals.stderr
     done = launch_here("arena/__main__", *some, f"--selector={tmp_path}/mine.py:select")
-    assert "mine.py:select: place" in done.stdout and "certainly better than" in done.stdout.lower()
+    assert "mine.py:select: place" in done.stdout and "no interval" in done.stdout
+    assert "Certainly better than none; certainly worse than none;" in done.stdout
     mine = rows.read(tmp_path / "rows.parquet").set_index("selector")
     assert mine.loc[f"{tmp_path}/mine.py:select", "linear@5"] == mine.loc["F test", "linear@5"]
     row = runs.run(Job("wine", f"{tmp_path}/cheat.py:select", 0), ENOUGH)

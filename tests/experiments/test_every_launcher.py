@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from launcher import ROOT, launch, launch_here
 from marks import slow_ids, some_long
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_digits
 
 import fsjax
 from experiments.benchmarks import (
@@ -50,11 +50,6 @@ LAUNCHERS: dict[str, tuple[str, str]] = {
         "table.txt report.html",
     ),
     "figures": ("--figure=wast/2 --workdir={tmp} --rows={tmp}/rows", "rows/wast_2.csv"),
-    "studies/compare_selectors": (
-        "--tables=wine '--selectors=random columns' --workdir={tmp}",
-        "rows.csv",
-    ),
-    "studies/wide_defaults": ("--tables=wine --splits=1 --workdir={tmp}", "rows.csv"),
     "studies/discoveries": (
         "'--rules=l1,knockoff filter,Stabl' --tables=number --columns=20 --draws=2 "
         "--out={tmp}/table.md",
@@ -66,7 +61,6 @@ LAUNCHERS: dict[str, tuple[str, str]] = {
         "--config.train.num_epochs=1 --workdir={tmp} --noprogress",
         "accuracy.csv accuracy.png",
     ),
-    "studies/nonlinear": ("--seeds=1 --out={tmp}/nonlinear.md", "nonlinear.md"),
     "studies/sparsity/accuracy": (
         "--network=transformer --recipes=magnitude --densities=0.1 --steps=12 --seeds=1 "
         "--out={tmp}/recipes.csv",
@@ -95,10 +89,6 @@ LAUNCHERS: dict[str, tuple[str, str]] = {
     "studies/sparsity/step_cost": (
         "--network=transformer --recipes=magnitude --turns=2 --every=2",
         "",
-    ),
-    "studies/recovery": (
-        "--methods=fisher_score --seeds=1 --num_samples=200 --out={tmp}/recovery.md",
-        "recovery.md",
     ),
     "reference": ("--results={tmp}/reference.csv --largest=1", ""),
     "regularize": (
@@ -163,17 +153,9 @@ OF_PROCESSES: dict[str, tuple[str, str]] = {
         "--statistics=l1 --rates=0.2 --draws=2 --budget=5 --workdir={tmp}",
         "selection_study_fdr.md",
     ),
-    "studies/selection/held_out": (
-        "--names=sonar --tables={tmp} --budgets=5 --workdir={tmp} --jobs=1",
-        "answers.csv scores.csv",
-    ),
     "studies/selection/noise": (
         "'--kinds=noise 150 x 60' --draws=1 --budget=5 --workdir={tmp}",
         "selection_study_noise.md",
-    ),
-    "studies/selection/sizes": (
-        "'--sizes=8,000 x 8' --budget=5 --workdir={tmp}",
-        "selection_study_sizes.md",
     ),
 }
 
@@ -183,13 +165,9 @@ def _prepare(launcher: str, folder: Path) -> None:
     if launcher == "report":
         assert launch_here("run", *_arguments("run", folder)).returncode == 0
         (folder / "report.html").unlink()
-    elif launcher in ("studies/nonlinear", "benchmarks/growth"):
+    elif launcher == "benchmarks/growth":
         # All rows are there: a measurement takes minutes.
-        name = f"{Path(launcher).name}.md"
-        shutil.copy(ROOT / "docs" / "tables" / name, folder / name)
-    elif launcher == "studies/selection/held_out":
-        table = load_breast_cancer(as_frame=True).frame
-        table.to_csv(folder / "sonar.csv", index=False)
+        shutil.copy(ROOT / "docs" / "tables" / "growth.md", folder / "growth.md")
 
 
 def _arguments(launcher: str, folder: Path) -> list[str]:
@@ -197,8 +175,8 @@ def _arguments(launcher: str, folder: Path) -> list[str]:
     return shlex.split(arguments.format(tmp=folder))
 
 
+@slow_ids("benchmark", "benchmarks/growth")
 @slow_ids("accelerator", "report", "studies/sparsity/inference", "studies/sparsity/step_cost")
-@slow_ids("studies/wide_defaults")
 @pytest.mark.parametrize("launcher", some_long(LAUNCHERS, LONG))
 def test_every_launcher_runs(
     launcher: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

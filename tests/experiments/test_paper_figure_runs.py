@@ -59,6 +59,7 @@ def test_the_better_variant_stands_for_ctre() -> None:
     assert {series for _, series, _ in points} == {"ctre", "snip", "rigl", "set"}
 
 
+@pytest.mark.slow
 def test_the_change_of_the_logits_is_that_of_the_last_step() -> None:
     generator = np.random.default_rng(0)
     x, y = generator.normal(size=(40, 6)).astype(np.float32), np.arange(40) % 2

@@ -86,6 +86,7 @@ def test_a_run_has_the_first_seeds_of_its_protocol_and_its_own_epochs() -> None:
     assert config.train.num_epochs == 7 != protocol.train.num_epochs
 
 
+@pytest.mark.slow
 def test_ctre_starts_blind_and_its_second_implementation_is_left_out() -> None:
     cells = [c for c in cells_of("ctre") if c.row.dataset == "madelon"]
     for chosen_cell in cells:

@@ -110,6 +110,7 @@ def test_every_method_has_its_own_regularizer() -> None:
     assert linear.label == "LR" and dict(linear.method.about.settings)["hidden"] == ()
 
 
+@pytest.mark.slow
 def test_finished_settings_are_not_trained_again(finished: Path, monkeypatch) -> None:
     path = finished / "regularization.csv"
     before, picture = path.read_text(), finished / "regularization.png"

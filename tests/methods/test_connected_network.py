@@ -131,6 +131,7 @@ def largest_array(jaxpr: jax.extend.core.Jaxpr) -> int:
     return largest
 
 
+@slow_ids("set")
 @slow_ids("rigl")
 @slow_ids("ctre_sim")
 @pytest.mark.parametrize("name", ["set", "ctre_sim", "rigl"])

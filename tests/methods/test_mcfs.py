@@ -90,6 +90,7 @@ def test_rows_without_weight_do_not_count() -> None:
     np.testing.assert_array_equal(method.select(padded).scores, method.select(plain).scores)
 
 
+@pytest.mark.slow
 def test_a_seed_draws_the_vectors_of_a_graph_in_parts() -> None:
     rng = np.random.default_rng(0)
     x = 100 * rng.normal(size=(40, 12))  # so far apart that only self-loops remain

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from marks import slow_ids
 
 import fsjax
 from fsjax.engine.kernels.noise import normal
@@ -48,6 +49,7 @@ def cross_entropy(params: dict, x: np.ndarray, y: np.ndarray) -> float:
     return float(np.mean(np.log(np.exp(outputs).sum(1)) - outputs[np.arange(N), y]))
 
 
+@slow_ids("1.5-2.0")
 @pytest.mark.parametrize(("sigma", "norm"), [(1.5, 2.0), (0.5, 1.0)])
 def test_a_step_against_numpy(sigma: float, norm: float) -> None:
     method, state, batch = begun(sigma=sigma, norm=norm)
@@ -93,6 +95,7 @@ def test_gains_have_their_sum_and_no_sign(values: list[float], norm: float) -> N
     assert (gains**norm).sum() == pytest.approx(min(K, usable.sum()), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_it_finds_columns_that_matter_together() -> None:
     """The exclusive or of two columns among 12; with a random target the gains stay apart less."""
     rng = np.random.default_rng(0)

@@ -58,6 +58,7 @@ def outputs(params: dict, x: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return hidden @ second["kernel"] + second["bias"]
 
 
+@slow_ids("3-0.3")
 @slow_ids("1-0.3")
 @slow_ids("1-0.0", "3-0.0")
 @pytest.mark.parametrize("warmup", [0.0, 0.3])

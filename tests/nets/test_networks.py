@@ -77,6 +77,7 @@ def test_parameters_of_resnet32() -> None:
     assert sum(leaf.ndim > 1 for leaf in jax.tree.leaves(shapes["params"])) == 32
 
 
+@slow_ids("resnet32-image_shape6")
 @slow_ids("vgg19-*")
 @pytest.mark.parametrize(
     ("network", "image_shape"),

@@ -31,6 +31,7 @@ def maps(figure):
     return [axes for axes in figure.axes if axes.get_title()]
 
 
+@slow_ids("C")
 @slow_ids("F")
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_one_map_for_each_epoch(order, tmp_path):

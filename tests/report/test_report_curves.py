@@ -16,6 +16,7 @@ def titles(figure):
     return [axes.get_title() for axes in figure.axes]
 
 
+@slow_ids("reconstruction*")
 @slow_ids("regression-*")
 @pytest.mark.parametrize(
     ("task", "metric"),

@@ -12,6 +12,7 @@ from fsjax.report import save_figure
 from fsjax.report.stability import CONSENSUS_COLOR, plot_stability, stability_text
 
 
+@slow_ids("1000-50-3")
 @slow_ids("1000-20-20")
 @pytest.mark.parametrize(
     ("columns", "num_features", "num_seeds"),

@@ -96,6 +96,7 @@ def test_a_later_layer_sees_the_outputs_of_pruned_ones() -> None:
     assert (dense.masks["w"] != alone.masks["w"]).any()  # the control
 
 
+@pytest.mark.slow
 def test_convolutions_and_attention_are_pruned_along_their_inputs() -> None:
     model, x = Attention(), jnp.asarray(drawn(6, 6, 6, 4))
     params = jax.jit(model.init)(jax.random.key(0), x)

@@ -39,6 +39,7 @@ def trained(inner: Any, recipe: Any, steps: int) -> tuple[list[Any], list[Any], 
     return masks, gradients, moves
 
 
+@slow_ids("rigl")
 @slow_ids("evolutionary")
 @pytest.mark.parametrize("name", ["rigl", "evolutionary"])
 def test_grown_connections_move_as_in_a_new_adam(name: str) -> None:

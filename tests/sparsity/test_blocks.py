@@ -82,6 +82,7 @@ class Transformer(nn.Module):
         return nn.Dense(7)(nn.LayerNorm()(x))
 
 
+@slow_ids("False-params/Block")
 @slow_ids("True-*")
 @pytest.mark.parametrize(("loop", "family"), [(False, "params/Block"), (True, "params/layers")])
 def test_a_transformer_loses_blocks_or_layers_of_its_loop(loop: bool, family: str) -> None:
@@ -123,6 +124,7 @@ class ResNet(nn.Module):
         return nn.Dense(3)(x.mean((1, 2)))
 
 
+@pytest.mark.slow
 def test_of_a_residual_network_the_blocks_that_change_its_width_stay() -> None:
     x = np.random.default_rng(1).normal(size=(2, 6, 6, 2)).astype(np.float32)
 
@@ -164,6 +166,7 @@ class Layer(eqx.Module):
         return x + jax.nn.relu(self.linear(x))
 
 
+@pytest.mark.slow
 def test_lists_of_modules_of_nnx_and_equinox() -> None:
     graph, state = nnx.split(Chain(3))
     state = random_like(state)

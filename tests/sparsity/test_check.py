@@ -47,6 +47,7 @@ RECIPES = {
 }
 
 
+@slow_ids("rigl")
 @slow_ids("structure")
 @pytest.mark.parametrize("name", RECIPES)
 def test_nothing_is_wrong_in_ordinary_training(name: str) -> None:
@@ -238,6 +239,7 @@ def test_the_recipe_of_snip_ranks_a_head_that_starts_at_zero_apart(head: float) 
             assert sizes[mask].min() > sizes[~mask].max()
 
 
+@pytest.mark.slow
 def test_brain_surgeon_refuses_what_it_cannot_prune() -> None:
     params, rows = network(), jax.random.normal(jax.random.key(3), (50, 20))
 

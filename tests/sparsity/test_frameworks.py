@@ -236,6 +236,7 @@ def test_masks_follow_the_sharding_of_their_weights(tmp_path: Any) -> None:
     chex.assert_trees_all_equal(restored[1].masks, spread_state.masks)
 
 
+@pytest.mark.slow
 def test_masks_of_another_structure_are_refused() -> None:
     params, _ = haiku_like()
     recipe = sparsity.rigl(structure=sparsity.n_of_m(2, 4))

@@ -145,6 +145,7 @@ def test_result_is_feasible_and_zero_together(
     assert (np.abs(new_kernel) <= np.abs(kernel)).all()
 
 
+@pytest.mark.slow
 @few
 @given(SKIPS, KERNELS)
 def test_no_strength_leaves_a_feasible_point(skip: np.ndarray, kernel: np.ndarray) -> None:
@@ -169,6 +170,7 @@ def test_order_of_features_and_hidden_units_does_not_matter(
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @few
 @given(SKIPS, KERNELS, HIERARCHIES)
 def test_more_strength_means_smaller_weights(

@@ -147,6 +147,7 @@ def test_strips_of_outputs_with_unequal_fan_in(
         np.testing.assert_allclose(jax.jit(form.multiply)(x), x @ matrix, atol=1e-5)
 
 
+@slow_ids("equinox")
 @slow_ids("flax")
 @pytest.mark.parametrize("framework", ["flax", "equinox"])
 def test_a_compressed_network_is_the_masked_one(framework: str, monkeypatch: Any) -> None:
@@ -177,6 +178,7 @@ def test_a_compressed_network_is_the_masked_one(framework: str, monkeypatch: Any
     assert str(fast).count("\n") == len(taken)
 
 
+@pytest.mark.slow
 def test_a_compressed_network_is_never_slower_as_measured(monkeypatch: Any) -> None:
     masks = jax.jit(sparsity.static(0.1).initial_masks)(jax.random.key(2), PARAMS)
     number = iter(range(1, 10**6))
@@ -192,6 +194,7 @@ def test_one_fast_measurement_does_not_decide() -> None:
     assert not compression._worth([3, 9, 9], [3, 4, 4])
 
 
+@pytest.mark.slow
 def test_a_compressed_network_is_exported(monkeypatch: Any) -> None:
     number = iter(range(1000))
     monkeypatch.setattr("fsjax.sparsity.compression._milliseconds", lambda *_: 0.5 ** next(number))
@@ -209,6 +212,7 @@ def test_a_compressed_network_is_exported(monkeypatch: Any) -> None:
     np.testing.assert_allclose(loaded.call(x), jnp.tanh(x @ (weight * mask)), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_large_arrays_are_arguments_of_the_program(monkeypatch: Any) -> None:
     """With arrays on both sides of the bound, and the same outputs as with all built in."""
     masks = jax.jit(sparsity.static(0.1).initial_masks)(jax.random.key(2), PARAMS)
@@ -225,6 +229,7 @@ def test_large_arrays_are_arguments_of_the_program(monkeypatch: Any) -> None:
         np.testing.assert_allclose(fast(IMAGES), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_what_the_axes_call_no_kernel_stays_dense() -> None:
     def network(params: dict[str, jax.Array], x: jax.Array) -> jax.Array:
         return jnp.tanh(x @ params["first"]) @ params["second"]
@@ -304,6 +309,7 @@ def test_parameters_as_safetensors(tmp_path: Any) -> None:
     refuses(lambda: sparsity.from_numpy(arrays, PARAMS), "params.out.kernel has shape (2, 5)")
 
 
+@pytest.mark.slow
 def test_a_compressed_network_is_no_tree_of_arrays() -> None:
     params = {"w": jax.random.normal(jax.random.key(0), (8, 4))}
     masks = sparsity.static(0.3).initial_masks(jax.random.key(2), params)

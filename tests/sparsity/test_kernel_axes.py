@@ -64,6 +64,7 @@ def test_trees_put_together_are_as_before() -> None:
     )
 
 
+@pytest.mark.slow
 def test_n_of_m_of_attention_is_along_true_inputs() -> None:
     tx = sparsity.sparse(
         optax.sgd(0.1), sparsity.rigl(structure=sparsity.n_of_m(2, 4), every=1), jax.random.key(0)
@@ -159,6 +160,7 @@ def test_axes_of_the_program_choose_the_kernels() -> None:
         masks_of(sparsity.static(0.5), params, axes=axes, where=["gain", "w"])
 
 
+@pytest.mark.slow
 def test_structures_of_unknown_axes_are_refused() -> None:
     params = {"w": jnp.ones((3, 32, 64))}
     for structure in (sparsity.n_of_m(2, 4), sparsity.channel(), sparsity.fan_in()):

@@ -169,6 +169,7 @@ def by_sorting(values: jax.Array, k: jax.Array, among: jax.Array) -> jax.Array:
     return kth._by_sorting(bits, k) & (k > 0)
 
 
+@pytest.mark.slow
 @few
 @given(VALUES, K, AMONG)
 def test_accelerators_mark_the_same(values: np.ndarray, k: int, among: np.ndarray) -> None:

@@ -123,6 +123,7 @@ def test_forms_change_alike(name: str) -> None:
     holds()
 
 
+@pytest.mark.slow
 def test_new_connections_of_a_list_start_within_the_bound() -> None:
     init = GROW_INITS["uniform"]
     recipe = Recipe(epsilon=1.0, drop=drop.magnitude, grow=grow.random, grow_init=init)

@@ -59,6 +59,7 @@ def test_the_update_is_that_of_the_inverse_hessians(density: float, group: int |
     assert error(np.asarray(new)) < 0.7 * error(np.where(largest, matrix, 0))
 
 
+@pytest.mark.slow
 def test_inputs_that_are_always_zero_go_first() -> None:
     rows = correlated(100, 16)
     rows[:, 3] = 0

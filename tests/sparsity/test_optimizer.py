@@ -182,6 +182,7 @@ def test_a_rigl_change_is_that_of_numpy() -> None:
     assert states.inner[0].count.tolist() == [1, 2, 2, 3]
 
 
+@slow_ids("evolve")
 @slow_ids("static")
 @pytest.mark.parametrize(
     "recipe", [sparsity.static(1.0), sparsity.evolutionary(1.0, every=2)], ids=["static", "evolve"]

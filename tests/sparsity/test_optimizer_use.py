@@ -96,6 +96,7 @@ def test_recipes_have_the_settings_that_were_asked_for() -> None:
     assert (cht.drop, cht.grow, cht.end_step) == (drop.magnitude, grow.sampled_short_paths, 500)
 
 
+@pytest.mark.slow
 def test_equal_layers_get_different_connections() -> None:
     weight = jnp.ones((8, 8))
     params = {name: {"kernel": weight} for name in ("first", "second")}

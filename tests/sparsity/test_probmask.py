@@ -196,6 +196,7 @@ def test_density_falls_from_one(density: float, one: float, other: float, unit: 
     assert shares[ways > end + 1e-4 * unit] == pytest.approx(density, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_masks_by_path_and_an_optimizer_for_each_part() -> None:
     weights = {"dense": {"kernel": jnp.ones((3, 2)), "bias": jnp.ones(2)}}
     params = init_probmask(weights, initial=0.5)

@@ -53,6 +53,7 @@ def actives(masks: Any) -> np.ndarray:
     return np.stack([masks[name]["kernel"].sum((1, 2)) for name in ("first", "second")], axis=1)
 
 
+@slow_ids("magnitude")
 @slow_ids("saliency")
 @pytest.mark.parametrize("build", [sparsity.magnitude, sparsity.saliency])
 def test_cubic_pruning_follows_its_schedule_and_ends_exactly(build: Callable) -> None:
@@ -98,6 +99,7 @@ def test_global_pruning_ranks_the_layers_together() -> None:
     assert first + second == 64 and second < 8
 
 
+@slow_ids("structure1")
 @slow_ids("None")
 @pytest.mark.parametrize("structure", [None, n_of_m(1, 4)])
 def test_a_schedule_of_ones_own_prunes_structures(structure: Any) -> None:
@@ -161,6 +163,7 @@ def test_a_density_by_a_function() -> None:
     assert actives(train(recipe, 1)[1])[0].tolist() == [24, 16]
 
 
+@pytest.mark.slow
 def test_global_pruning_by_a_rule_that_divides_by_the_norm_of_the_layer() -> None:
     keys = jax.random.split(jax.random.key(0), 2)
     params = {name: jax.random.normal(key, (50, 50)) for name, key in zip("ab", keys, strict=True)}
@@ -184,6 +187,7 @@ def test_parameters_by_pattern() -> None:
     assert actives(masks)[0].tolist() == [96, 8] and masks["second"]["bias"].all()
 
 
+@pytest.mark.slow
 def test_snip_and_grasp_over_all_layers() -> None:
     @jax.jit
     def loss(params: Any) -> jax.Array:

@@ -265,6 +265,7 @@ def test_groups_of_a_convolution_go_as_a_whole() -> None:
     chex.assert_shape(shrunk.params["grouped"], (6, 2, 3))
 
 
+@pytest.mark.slow
 def test_modules_of_nnx_and_equinox() -> None:
     class Network(nnx.Module):
         def __init__(self, hidden: int) -> None:
@@ -430,6 +431,7 @@ def test_the_weakest_channels_go_and_one_is_left(hidden: int, ratio: float) -> N
     np.testing.assert_array_equal(shrunk.params["second"], params["second"][~removed])
 
 
+@pytest.mark.slow
 def test_the_taylor_terms_find_units_without_influence() -> None:
     x, y = of(1, 64, 4), of(2, 64, 2)
     params = {"first": of(3, 4, 6), "bias": jnp.zeros(6).at[1].set(-50.0), "second": of(4, 6, 2)}

@@ -143,6 +143,7 @@ def test_lowest_and_highest_are_those_of_a_stable_sort(groups, units, kind, coun
             assert set(np.flatnonzero(marked[group])) == set(candidates[order[:count]])
 
 
+@slow_ids("blocks")
 @slow_ids("2:8 along the outputs", "columns")
 @slow_ids("1:3", "fan_in of rows", "rows", "unstructured")
 @pytest.mark.parametrize("name", list(STRUCTURES))
@@ -195,6 +196,7 @@ def test_mistakes_in_a_structure(bad: tuple) -> None:
     refuses(*bad)
 
 
+@pytest.mark.slow
 def test_rules_that_choose_cannot_keep_a_structure() -> None:
     layer = layer_of(0, start(block(3, 2), 0.5, 0), "normal")
     for dropping, growing, structure, words in (

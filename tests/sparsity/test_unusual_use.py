@@ -105,6 +105,7 @@ def test_kernels_without_entries_are_left_out(shape: tuple[int, ...]) -> None:
     refuses(lambda: sparsity.sparse(optax.sgd(0.1), recipe, KEY).init(alone), "chooses no")
 
 
+@pytest.mark.slow
 def test_vectors_that_a_filter_chooses_are_masked() -> None:
     params = {"w": jnp.arange(1.0, 11.0), "s": jnp.ones(())}
     recipe = sparsity.rigl(0.5, every=1, distribution="uniform")
@@ -115,6 +116,7 @@ def test_vectors_that_a_filter_chooses_are_masked() -> None:
         assert [int(count) for count in sparsity.count_active(masks)] == [1, 5]
 
 
+@pytest.mark.slow
 def test_packed_masks_are_taken_wherever_masks_are() -> None:
     masks = {"w": jnp.arange(30).reshape(5, 6) % 4 == 0, "v": jnp.ones((3, 3), bool)}
     params = jax.tree.map(lambda mask: jnp.ones(mask.shape), masks)
@@ -168,6 +170,7 @@ def test_a_step_with_packed_masks_is_exported() -> None:
     chex.assert_trees_all_close(updates, stateless(*arguments)[0], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_averaged_parameters_of_a_schedule_free_optimiser_are_sparse() -> None:
     inner = optax.contrib.schedule_free_sgd(0.1)
     tx = sparsity.sparse(inner, sparsity.rigl(0.3, every=2), KEY)
@@ -181,6 +184,7 @@ def test_averaged_parameters_of_a_schedule_free_optimiser_are_sparse() -> None:
     assert not np.allclose(averaged["dense"]["kernel"], params["dense"]["kernel"])
 
 
+@pytest.mark.slow
 def test_networks_of_one_key_have_equal_masks_and_of_a_key_each_different_ones() -> None:
     batch = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), SMALL)
     recipe = sparsity.rigl(0.3)

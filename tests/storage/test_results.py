@@ -84,6 +84,7 @@ def packed(results: dict[str, fsjax.FitResult]) -> tuple[dict, dict]:
     return json.loads(json.dumps(header)), dict(arrays)
 
 
+@pytest.mark.slow
 def test_what_follows_from_the_rest_is_not_stored(packed: tuple[dict, dict]) -> None:
     header, arrays = packed
     derived = "task selected best_epoch connection_epochs input_connections".split()

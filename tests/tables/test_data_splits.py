@@ -10,6 +10,7 @@ import pytest
 from bad_calls import bad_calls, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import slow_ids
 
 from fsjax import data
 from fsjax.errors import DataError
@@ -56,6 +57,7 @@ def test_torch_permutation_of_nothing_and_of_too_much() -> None:
         data.torch_random_split(4, (2, 1), 42)
 
 
+@slow_ids("mnist*")
 @pytest.mark.parametrize(
     ("name", "protocol", "sizes"),
     [

@@ -403,6 +403,7 @@ def test_targets_that_the_example_does_not_fit() -> None:
     fsjax.testing.check_task(task, np.random.default_rng(0).exponential(size=30))
 
 
+@slow_ids("shape1")
 @slow_ids("shape2")
 @pytest.mark.parametrize("shape", [(40,), (40, 1), (40, 2)])
 def test_predictions_in_the_units_of_a_task_have_the_shape_of_the_targets(shape: tuple) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from scipy.special import softmax
 
 from fsjax import FitResult
+from fsjax.auto.contest import contender_order
 from fsjax.methods import METHODS, get_method
 from fsjax.registry import Registration
 from fsjax.tasks import get_task
@@ -33,19 +34,6 @@ MAX_SELECTED = 50
 
 #: Share of the rows that validates, if any do.
 VALIDATION = 0.1
-
-#: Methods, the most promising first, by their ranks and seconds in docs/comparison.md.
-_ORDER_WIDE = ("icap", "l1_l21", "binmask", "entryprune", "ip_cae", "lassonet", "stg", "deep_lasso")
-_ORDER_NARROW = (
-    "icap",
-    "l1_l21",
-    "lassonet",
-    "binmask",
-    "deep_lasso",
-    "entryprune",
-    "ip_cae",
-    "stg",
-)
 
 #: The most columns that a network trains on. On arcene and ALLAML networks selected better from the
 #: best 1,000 columns than from all, at a fifth of the cost (docs/selecting.md).
@@ -186,7 +174,7 @@ def contenders(rows: int, columns: int, task: str) -> tuple[str, ...]:
     Args:
       task: the task; methods that do not support it are left out.
     """
-    names = _ORDER_WIDE if columns > rows else _ORDER_NARROW
+    names = contender_order.WIDE if columns > rows else contender_order.NARROW
     return tuple(name for name in names if fits_task(name, task))
 
 

@@ -146,6 +146,7 @@ def test_a_selection_draws_decoys_by_groups_of_rows(monkeypatch):
         np.testing.assert_array_equal(np.unique(groups, return_counts=True)[1], np.full(60, 4))
 
 
+@pytest.mark.slow
 def test_rows_in_order_of_time_get_no_rate_and_a_reason():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 5)).cumsum(axis=0)

@@ -25,6 +25,7 @@ def by_patient(seed: int, kind: str = "classification", patients: int = 25, rows
     return X, y, groups
 
 
+@slow_ids("classification")
 @slow_ids("survival")
 @slow_ids("regression")
 @pytest.mark.parametrize("kind", ["classification", "regression", "survival"])

@@ -108,6 +108,7 @@ def targets_with_a_near_leak():
     yield "multilabel", labels, labels[:, 1] + 0.25 * rng.normal(size=ROWS)
 
 
+@slow_ids("multilabel*", "survival*", "counts*")
 @slow_ids("classification-y1-*", "regression-y3-*", "survival-y6-*")
 @pytest.mark.parametrize(("task", "y", "result"), list(targets_with_a_near_leak()))
 def test_a_column_far_above_all_others_is_a_near_leak(task, y, result):
@@ -128,6 +129,7 @@ def test_near_leaks_in_pairs():
     assert names(near(frame, y, without=["first"])) == ["second"]
 
 
+@slow_ids("breast_cancer")
 @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "diabetes"])
 def test_honest_tables_have_no_near_leak(name):
     data = getattr(datasets, f"load_{name}")(as_frame=True)

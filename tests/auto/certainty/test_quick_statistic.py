@@ -50,6 +50,7 @@ def test_the_choice_is_what_predicts_the_table(task, signal):
     assert better_predictor(Part(standardise(X)[0], y), task, folds(300)) == expected
 
 
+@pytest.mark.slow
 def test_events_in_time_and_counts_have_a_statistic():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 8))

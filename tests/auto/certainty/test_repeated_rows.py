@@ -129,6 +129,7 @@ def test_ordinary_tables_have_no_warning(name):
     assert not [kind for kind in kinds(rows_of(X, y)) if kind != "rows"]
 
 
+@slow_ids("0.05")
 @slow_ids("0.0")
 @pytest.mark.parametrize("spread", [0.0, 0.05])
 def test_noise_in_repeated_rows_is_not_better_than_chance(spread):

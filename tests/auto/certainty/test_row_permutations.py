@@ -44,6 +44,7 @@ def noise_in_time(rng):
     return steps[:, 1:], steps[:, 0]
 
 
+@slow_ids("noise_in_time*")
 @slow_ids("noise_by_visit-*")
 @pytest.mark.parametrize(
     ("draw_table", "groups", "ordered"),

@@ -193,6 +193,7 @@ def quick_networks(monkeypatch) -> list[str]:
     return names
 
 
+@pytest.mark.slow
 def test_simple_methods_are_tried_again_before_the_third_network(monkeypatch, quick_networks):
     for name in ("l1", "mrmr"):
 
@@ -248,6 +249,7 @@ def test_a_method_that_fails_is_not_tried_again_and_does_not_lose_the_others(mon
     assert "mrmr" in {name for name, _ in contest.records.scores()}
 
 
+@pytest.mark.slow
 def test_tall_tables_are_compared_on_as_many_rows_as_there_is_time_for():
     example = problem(30_000, 4)
     long = fit_to_budget(example, None, Ledger(None), Clock(3600.0))

@@ -49,6 +49,7 @@ def planted(task: str, rows: int = 240, columns: int = 12) -> tuple[np.ndarray, 
     return X, y[task]
 
 
+@slow_ids("1.0-shadow-*")
 @slow_ids("0.1-*-regression", "0.1-*-multilabel", "0.1-*-counts", "0.1-*-survival")
 @slow_ids("1.0-shadow-regression", "1.0-shadow-multilabel", "1.0-shadow-counts")
 @pytest.mark.parametrize("task", TASKS)
@@ -130,6 +131,7 @@ def test_forward_selection_minimises_the_squared_error_at_each_step():
         assert order[step] == min(errors, key=errors.get)
 
 
+@pytest.mark.slow
 def test_shadows_are_beaten_by_columns_that_matter_only():
     X, y = planted("classification")
     scores = shadow(Part(standardise(X)[0], y), "classification", 0)

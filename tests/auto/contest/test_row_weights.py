@@ -260,6 +260,7 @@ def test_selections_with_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "27 of 80" in kinds[0] and "count all rows alike" in kinds[1]
 
 
+@pytest.mark.slow
 def test_all_rows_that_are_ranked_and_judged_have_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the whole procedure, only effects and the permutation test see rows without weights."""
     unweighted, has_weights = [False], list[bool]()

@@ -84,6 +84,7 @@ def test_many_names_and_long_names_are_counted():
     assert len(longer.names) == 7 and max(map(len, longer.names)) <= 80
 
 
+@pytest.mark.slow
 def test_the_order_of_the_first_lines():
     result = with_everything(notes=NOTES)
     starts = [line.partition(":")[0] for line in str(result).splitlines()[:9]]

@@ -21,6 +21,7 @@ Y = np.where(SUM > 0, "yes", "no")
 QUICK = {"methods": ("univariate",), "judge": "linear", "budget": None}
 
 
+@pytest.mark.slow
 def test_the_largest_seed_works():
     assert set(fsjax.select(X, Y, seed=2**31, **QUICK).columns) == {"a", "c"}
 

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.io
 import scipy.sparse
+from marks import slow_ids
 
 from fsjax.data import load
 from fsjax.engine.environment import memory_limits as limits
@@ -89,6 +90,7 @@ def bomb(kind: str, path: Path) -> Path:
     return path
 
 
+@slow_ids("packed mat")
 @pytest.mark.parametrize(
     "kind", ["libsvm", "sparse mat", "packed mat", "npz", "npz of a shape", "parquet"]
 )
@@ -177,6 +179,7 @@ def test_a_shape_in_a_head_that_hides_the_rest(tmp_path: Path) -> None:
         load(str(path))
 
 
+@pytest.mark.slow
 def test_a_long_text_that_a_file_holds_once(tmp_path: Path) -> None:
     long = pa.DictionaryArray.from_arrays(np.arange(2000) % 2, pa.array(["x" * 10**5, "y"]))
     path = tmp_path / "a.parquet"

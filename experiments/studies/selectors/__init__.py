@@ -1,1 +1,0 @@
-"""The parts of the comparison of selectors: tables, selectors, judges, ranks and pictures."""

@@ -1,0 +1,25 @@
+"""The order in which methods compete, by ratings in the arena; written by docs/make_tables.py."""
+
+from typing import Final
+
+#: The most promising first: on tables of more rows than columns, and on the others.
+NARROW: Final = (
+    "l1_l21",
+    "icap",
+    "stg",
+    "lassonet",
+    "binmask",
+    "ip_cae",
+    "deep_lasso",
+    "entryprune",
+)
+WIDE: Final = (
+    "icap",
+    "l1_l21",
+    "binmask",
+    "ip_cae",
+    "entryprune",
+    "lassonet",
+    "deep_lasso",
+    "stg",
+)
