@@ -180,8 +180,8 @@ def _masked_inputs(
         params: sparsity.Masked, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict]:
         mask = sparsity.quantize(params.latents["inputs"])
-        gates = expand(mask, state.spec.groups)
-        value, aux = body.train(params.weights, state, batch, key, gates)
+        weights, x = body.gate(params.weights, batch.x, expand(mask, state.spec.groups))
+        value, aux = body.train(weights, state, batch._replace(x=x), key, few=True)
         value = value + strength * sparsity.mask_penalty(params.latents)
         return value, {**aux, "mask": mask}
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -42,11 +41,8 @@ def fan_in_uniform(fan_in: int) -> nn.initializers.Initializer:
 class FanInDense(nn.Module):
     """A dense layer whose weights and biases start uniform within 1/sqrt(fan-in).
 
-    This is PyTorch's default, with which the published results were obtained.
-
-    Attributes:
-      features: number of outputs.
-      product: the product of inputs and weights, with the arguments of ``jax.lax.dot_general``.
+    This is PyTorch's default, with which the published results were obtained. ``features`` is the
+    number of outputs, and ``product`` has the arguments of ``jax.lax.dot_general``.
     """
 
     features: int
@@ -127,9 +123,10 @@ class MLP(nn.Module):
         """
         leaky_relu = partial(nn.leaky_relu, negative_slope=self.negative_slope)
         activate = ACTIVATIONS.get(self.activation, leaky_relu)
-        products = itertools.chain([self.first_product], itertools.repeat(dense_product))
+        product = self.first_product
         for width in self.hidden:
-            x = FanInDense(width, next(products))(x)
+            x = FanInDense(width, product)(x)
+            product = dense_product
             if self.layer_norm:
                 x = nn.LayerNorm(epsilon=1e-5, use_fast_variance=False)(x)
             x = activate(x)
@@ -137,7 +134,7 @@ class MLP(nn.Module):
                 x = batch_norm(x, train=train, weight=weight)
             if self.dropout:
                 x = nn.Dropout(self.dropout, deterministic=not train)(x)
-        return FanInDense(self.num_outputs, next(products))(x)
+        return FanInDense(self.num_outputs, product)(x)
 
 
 class Feedforward(nn.Module):

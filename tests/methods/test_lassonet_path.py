@@ -16,7 +16,7 @@ import pytest
 from lassonet_reference import OPTIONS, TASKS, D, H, K, Reference, spec_of, table
 from marks import slow_ids
 
-from fsjax.engine.kernels.gated import COLUMNS_PER_ROW
+from fsjax.engine.kernels.products import WIDE_TABLE
 from fsjax.engine.loop import at_kept, init_state, train_epoch
 from fsjax.engine.rows import as_batch
 from fsjax.method import Method, TrainState, create_state
@@ -187,7 +187,7 @@ def test_path_begins_at_the_automatic_start(recorded_run: tuple[str, Run]) -> No
 
 @pytest.mark.parametrize("rows, share", [(1, 1.0), (2, 0.1)])
 def test_path_of_few_rows_begins_where_columns_can_leave(rows: int, share: float) -> None:
-    columns = COLUMNS_PER_ROW
+    columns = WIDE_TABLE
     spec = spec_of("classification", num_columns=columns, num_rows=rows)
     params = {"skip": jnp.ones((columns, 2)), "kernel": jnp.ones((columns, H))}
     state = create_state(spec, params)

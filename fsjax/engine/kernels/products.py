@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import Array, lax
 
 from fsjax.engine.environment.jax_settings import setting
@@ -13,8 +15,8 @@ from fsjax.engine.kernels.bfloat16 import rounded_product
 #: JAX's name for products with factors rounded to bfloat16 and sums in float32.
 ROUNDED = "bfloat16"
 
-#: Matrices of at least this many columns per row are wide; those of the published results are not.
-WIDE = 2
+#: Columns per row of a wide map and of a wide batch; the published results have neither.
+WIDE_MAP, WIDE_TABLE = 2, 32
 
 
 def product(left: Array, right: Array) -> Array:
@@ -32,7 +34,7 @@ def product(left: Array, right: Array) -> Array:
 
 def rounds() -> bool:
     """Whether :func:`product` rounds its factors in the program that is being traced."""
-    return setting("jax_default_matmul_precision") == ROUNDED and is_on_cpu()
+    return setting("jax_default_matmul_precision") == ROUNDED and _on_cpu()
 
 
 def dense_product(left: Array, right: Array, dimension_numbers: Any, **options: Any) -> Array:
@@ -47,10 +49,10 @@ def few_rows_times(left: Array, right: Array) -> Array:
 
     From ``(K, P)`` and ``(P, D)`` to ``(K, D)``.
     """
-    return _by_columns(left, right) if is_on_cpu() and not rounds() else product(left, right)
+    return _by_columns(left, right) if _on_cpu() and not rounds() else product(left, right)
 
 
-def is_on_cpu() -> bool:
+def _on_cpu() -> bool:
     return jax.default_backend() == "cpu"
 
 
@@ -69,10 +71,47 @@ def _forward(left: Array, right: Array) -> tuple[Array, tuple[Array, Array]]:
 def _backward(factors: tuple[Array, Array], grad: Array) -> tuple[Array, Array]:
     left, right = factors
     turned = left.T
-    if right.shape[1] >= WIDE * right.shape[0]:
-        # The same barrier halves the time of this product too, but not of one as wide as high.
+    if right.shape[1] >= WIDE_MAP * right.shape[0]:
         turned = lax.optimization_barrier(turned)
     return grad @ right.T, turned @ grad
 
 
 _by_columns.defvjp(_forward, _backward)
+
+
+def is_wide(x: Array) -> bool:
+    """Whether :func:`input_product` takes open columns alone of a batch ``(B, D)``."""
+    return _on_cpu() and not rounds() and x.shape[1] >= WIDE_TABLE * x.shape[0]
+
+
+@jax.custom_vjp
+def input_product(x: Array, weights: Array) -> Array:
+    """``x @ weights`` of a batch ``(B, D)``, with a gradient that is cheaper on a CPU.
+
+    Rows of the weights ``(D, H)`` are closed if they are 0. If most are, and the batch is wide, the
+    product is that of the others alone, which differs by rounding; the gradient is of all.
+    """
+    if not is_wide(x):
+        return x @ weights
+    is_open, columns = jnp.any(weights != 0, axis=1), x.shape[1]
+
+    def of_open(most: int) -> Array:
+        (places,) = jnp.nonzero(is_open, size=most, fill_value=columns)
+        few, rows = x.at[:, places], weights.at[places]
+        # Places after the last column read zeros.
+        return few.get(mode="fill", fill_value=0.0) @ rows.get(mode="fill", fill_value=0.0)
+
+    sizes = columns // 32, columns // 8
+    larger = jnp.sum(jnp.sum(is_open) > jnp.asarray(sizes), dtype=jnp.int32)
+    return lax.switch(larger, [*(partial(of_open, most) for most in sizes), lambda: x @ weights])
+
+
+def _input_backward(factors: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
+    x, weights = factors
+    # Without the barriers XLA would transpose the larger factor, at half the speed.
+    barrier = lax.optimization_barrier
+    by_weights = barrier(x.T) @ slope if is_wide(x) else barrier(barrier(slope.T) @ x).T
+    return slope @ weights.T, by_weights
+
+
+input_product.defvjp(lambda x, weights: (input_product(x, weights), (x, weights)), _input_backward)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from fsjax.engine.kernels.gated import COLUMNS_PER_ROW
+from fsjax.engine.kernels.products import WIDE_TABLE
 from fsjax.method import PyTree, Spec, TrainState
 from fsjax.sparsity.hier_prox import hier_prox
 from fsjax.tables.groups import Groups, gather, scatter
@@ -117,15 +117,14 @@ def first_lambda(
 ) -> Array:
     """The lambda after the dense phase: a tenth of :func:`automatic_start` over the step size.
 
-    On few rows of many columns it is all of it, because no column leaves the network before, and
-    the lambdas up to there would take a third of the path. The result is meaningless where
-    ``wanted`` (bool) is false.
+    On few rows of many columns it is all of it, as the path to there would take most of the time.
+    The result is meaningless where ``wanted`` (bool) is false.
     """
     skip, kernel = (
         columns_to_groups(state.params[name], state.spec.groups) for name in ("skip", "kernel")
     )
     strength = automatic_start(skip, kernel, hierarchy, state.feature_mask, wanted)
-    few_rows = state.spec.num_columns >= COLUMNS_PER_ROW * state.spec.num_rows
+    few_rows = state.spec.num_columns >= WIDE_TABLE * state.spec.num_rows
     return strength / rate / (1.0 if few_rows else START_DIVISOR)
 
 

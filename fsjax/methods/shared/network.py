@@ -27,7 +27,7 @@ from fsjax.arguments import (
     Widths,
     is_used,
 )
-from fsjax.engine.kernels.gated import gated_product, takes_open_columns
+from fsjax.engine.kernels.products import input_product, is_wide
 from fsjax.errors import ConfigError
 from fsjax.method import Batch, PyTree, Spec, TrainState, create_state, for_run
 from fsjax.nets import build_network, outputs_of
@@ -142,27 +142,16 @@ class NetworkOptions:
         return variables["params"], variables.get("batch_stats", {})
 
     def train(
-        self,
-        weights: PyTree,
-        state: TrainState,
-        batch: Batch[Array],
-        key: Array,
-        gates: Array | None = None,
+        self, weights: PyTree, state: TrainState, batch: Batch[Array], key: Array, few: bool = False
     ) -> tuple[Array, dict[str, PyTree]]:
-        """The loss of a batch including L1, a scalar, and ``aux`` for :func:`keep_stats`.
-
-        Gates ``(D,)`` multiply the inputs, or the weights of an ``mlp`` in their place.
-        """
+        """The loss with L1, and ``aux`` of :func:`keep_stats`; ``few`` if most inputs are closed."""
         stats, spec = state.extra["stats"], state.spec
-        module, inputs = self.module(spec), batch.x
-        plain = self.network == "mlp" and not is_used(self.l1)
-        if gates is not None and plain and takes_open_columns(inputs):
-            module = module.clone(first_product=lambda x, w, *_, **__: gated_product(x, w, gates))
-        elif gates is not None:
-            weights, inputs = self.gate(weights, inputs, gates)
+        module = self.module(spec)
+        if few and self.network == "mlp" and is_wide(batch.x):
+            module = module.clone(first_product=lambda x, w, *_, **__: input_product(x, w))
         outputs, changed = module.apply(
             {"params": weights, "batch_stats": stats},
-            inputs,
+            batch.x,
             train=True,
             weight=batch.weight,
             rngs={"dropout": key} if self.dropout else None,

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fsjax
-from fsjax.engine.kernels.products import few_rows_times, product
+from fsjax.engine.kernels.products import WIDE_MAP, few_rows_times, product
 
 sizes = st.integers(1, 9)
 
@@ -37,6 +37,15 @@ def test_value_and_gradients_are_those_of_the_product(k: int, p: int, d: int) ->
     grad = jnp.cos(value)
     expected = grad @ right.T, left.T @ grad
     chex.assert_trees_all_close(pull(grad), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("p, wide", [(6, True), (7, False)])
+def test_gradients_of_a_wide_factor(p: int, wide: bool) -> None:
+    left, right = factors(3, p, 6 * WIDE_MAP)
+    value, pull = jax.vjp(few_rows_times, left, right)
+    expected = value @ right.T, left.T @ value
+    chex.assert_trees_all_close(pull(value), expected, rtol=1e-4, atol=1e-4)
+    assert str(jax.make_jaxpr(pull)(value)).count("optimization_barrier") == wide
 
 
 def test_over_seeds() -> None:
