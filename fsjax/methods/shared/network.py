@@ -144,7 +144,7 @@ class NetworkOptions:
     def train(
         self, weights: PyTree, state: TrainState, batch: Batch[Array], key: Array, few: bool = False
     ) -> tuple[Array, dict[str, PyTree]]:
-        """The loss with L1, and ``aux`` of :func:`keep_stats`; ``few`` if most inputs are closed."""
+        """The loss with L1, and ``aux`` of :func:`keep_stats`; ``few``: most inputs are closed."""
         stats, spec = state.extra["stats"], state.spec
         module = self.module(spec)
         if few and self.network == "mlp" and is_wide(batch.x):
