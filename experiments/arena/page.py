@@ -39,6 +39,9 @@ HEADINGS = {
 #: Selectors of the library, drawn in colour.
 _COLOURED = (*OURS, SELECT)
 
+#: Columns of words in the tables of conclusions.
+_WORDS = ("best rated, Elo and CPU seconds", "tables")
+
 #: Columns of the summary that are shares.
 _SHARES = ("beats all", "found", "false")
 
@@ -138,7 +141,7 @@ def publish(rows: pd.DataFrame, root: Path) -> None:
     write_text(docs / "tables" / "arena_places.md", as_rows(_places(rows)))
     write_text(docs / "tables" / "arena_extent.md", verdict.extent(rows) + "\n")
     for name, text_of in conclusions_as_text(rows, table).items():
-        write_text(docs / "tables" / f"arena_{name}.md", as_rows(text_of))
+        write_text(docs / "tables" / f"arena_{name}.md", as_rows(text_of, _WORDS))
     front = verdict.front(table)
     save_figure(pictures.plot_front(table, front, _COLOURED), docs / "pictures" / "arena_front.png")
     save_figure(pictures.plot_ratings(table, _COLOURED), docs / "pictures" / "arena_ratings.png")
