@@ -165,9 +165,9 @@ def conclusions_as_text(rows: pd.DataFrame, table: pd.DataFrame) -> dict[str, pd
         "beside": pd.DataFrame(
             {
                 "selector": beside.index,
-                f"minus {conclusions.REFERENCE}": beside["mean"].map("{:+.1f}".format),
+                f"minus {conclusions.REFERENCE}": beside["mean"].map(_signed),
                 "95 % interval": [
-                    f"{line.mean - line.half:+.1f} to {line.mean + line.half:+.1f}"
+                    f"{_signed(line.mean - line.half)} to {_signed(line.mean + line.half)}"
                     for line in beside.itertuples()
                 ],
                 **{f"{kind} on": beside[kind].astype(str) for kind in ("better", "equal", "worse")},
@@ -179,6 +179,10 @@ def conclusions_as_text(rows: pd.DataFrame, table: pd.DataFrame) -> dict[str, pd
         ),
         "found": _named(found.map(lambda share: "" if pd.isna(share) else f"{share:.0f}")),
     }
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 1) + 0.0:+.1f}"  # no -0.0
 
 
 def _named(text: pd.DataFrame) -> pd.DataFrame:
