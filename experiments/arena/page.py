@@ -39,6 +39,9 @@ HEADINGS = {
 #: Selectors of the library, drawn in colour.
 _COLOURED = (*OURS, SELECT)
 
+#: Columns of words in the tables of conclusions.
+_WORDS = ("best rated, Elo and CPU seconds", "tables")
+
 #: Columns of the summary that are shares.
 _SHARES = ("beats all", "found", "false")
 
@@ -138,7 +141,7 @@ def publish(rows: pd.DataFrame, root: Path) -> None:
     write_text(docs / "tables" / "arena_places.md", as_rows(_places(rows)))
     write_text(docs / "tables" / "arena_extent.md", verdict.extent(rows) + "\n")
     for name, text_of in conclusions_as_text(rows, table).items():
-        write_text(docs / "tables" / f"arena_{name}.md", as_rows(text_of))
+        write_text(docs / "tables" / f"arena_{name}.md", as_rows(text_of, _WORDS))
     front = verdict.front(table)
     save_figure(pictures.plot_front(table, front, _COLOURED), docs / "pictures" / "arena_front.png")
     save_figure(pictures.plot_ratings(table, _COLOURED), docs / "pictures" / "arena_ratings.png")
@@ -162,9 +165,9 @@ def conclusions_as_text(rows: pd.DataFrame, table: pd.DataFrame) -> dict[str, pd
         "beside": pd.DataFrame(
             {
                 "selector": beside.index,
-                f"minus {conclusions.REFERENCE}": beside["mean"].map("{:+.1f}".format),
+                f"minus {conclusions.REFERENCE}": beside["mean"].map(_signed),
                 "95 % interval": [
-                    f"{line.mean - line.half:+.1f} to {line.mean + line.half:+.1f}"
+                    f"{_signed(line.mean - line.half)} to {_signed(line.mean + line.half)}"
                     for line in beside.itertuples()
                 ],
                 **{f"{kind} on": beside[kind].astype(str) for kind in ("better", "equal", "worse")},
@@ -176,6 +179,10 @@ def conclusions_as_text(rows: pd.DataFrame, table: pd.DataFrame) -> dict[str, pd
         ),
         "found": _named(found.map(lambda share: "" if pd.isna(share) else f"{share:.0f}")),
     }
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 1) + 0.0:+.1f}"  # no -0.0
 
 
 def _named(text: pd.DataFrame) -> pd.DataFrame:

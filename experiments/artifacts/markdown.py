@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,9 +23,10 @@ def read_table(path: Path) -> pd.DataFrame:
     return cells.iloc[:, 1:-1]
 
 
-def as_rows(table: pd.DataFrame) -> str:
-    """Formats a table as Markdown."""
-    rule = ["---", *["---:"] * (len(table.columns) - 1)]
+def as_rows(table: pd.DataFrame, words: Collection[str] = ()) -> str:
+    """Formats a table as Markdown; the first column and columns of words are on the left."""
+    left = {table.columns[0], *words}
+    rule = ["---" if name in left else "---:" for name in table.columns]
     rows = [table.columns, rule, *table.to_numpy()]
     return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
