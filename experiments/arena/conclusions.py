@@ -22,7 +22,7 @@ _BEST = 5
 
 
 def best(scores: Scores, summary: pd.DataFrame) -> pd.DataFrame:
-    """The best rated selectors by shape of tables.
+    """The best rated selectors by shape of tables, of those that have a score on half of them.
 
     Args:
       summary: the table of :func:`verdict.summary`, with ``seconds``.
@@ -37,10 +37,11 @@ def best(scores: Scores, summary: pd.DataFrame) -> pd.DataFrame:
         if not part.tables:
             continue
         ratings = rate(part)
-        first, *others = (str(name) for name in ratings.elo.index)
+        many = ratings.elo[2 * ratings.tables >= len(part.tables)]
+        first, *others = (str(name) for name in many.index)
         named = [
             f"{name} {elo:.0f} ({summary['seconds'].get(name, np.nan):.1f} s)"
-            for name, elo in ratings.elo.head(_BEST).items()
+            for name, elo in many.head(_BEST).items()
         ]
         worse = sum(ratings.certainly_better(first, other) for other in others)
         lines.append(

@@ -198,6 +198,10 @@ def test_conclusions_are_the_differences_of_the_rows() -> None:
     wide = conclusions.best(scores, verdict.summary(fake)[0]).set_index("tables").loc["wide"]
     assert wide["number"] == "13" and wide.iloc[1].startswith("ICAP ")
     assert wide.iloc[2] == "4 of 4"
+    # On fewer than half of the tables.
+    few = fake[(fake["selector"] != "ICAP") | fake["table"].isin(["allaml", "coil20", "wine"])]
+    best = conclusions.best(scored(few), verdict.summary(few)[0]).set_index("tables")
+    assert "ICAP" not in best.loc["wide"].iloc[1] and "2 of 3" in best.loc["wide"].iloc[2]
 
 
 def test_who_has_no_game_has_no_rating() -> None:

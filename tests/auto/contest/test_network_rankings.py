@@ -1,6 +1,7 @@
 """Methods of the library inside ``fsjax select``: trainings, screening, scaling, contenders.
 
-Covers ``fsjax.auto.contest.network_rankings`` and ``fsjax.auto.contest.network_settings``.
+Covers ``fsjax.auto.contest.network_rankings``, ``fsjax.auto.contest.network_settings``,
+``fsjax.auto.contest.contender_order``.
 """
 
 import numpy as np
