@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 import warnings
 from importlib import metadata
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from experiments.arena import judges, submission, tables
 from experiments.arena.processes import Limits, Outcome, call
-from experiments.arena.selectors import SELECTORS, Answer, NotForTask, Select
+from experiments.arena.selectors import RANDOM, SELECTORS, Answer, NotForTask, Select
 from experiments.arena.tables import TABLES, Split
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError
@@ -21,6 +23,9 @@ ALL = "all columns"
 
 #: Random states of the outer splits.
 SPLITS = (0, 1, 2)
+
+#: Draws of random columns, whose mean scores count: few that matter may be drawn by luck.
+DRAWS = 5
 
 #: The failure of a selector that cannot learn from a kind of target; it does not count.
 NOT_FOR_TASK = "not for this task"
@@ -122,6 +127,8 @@ def run(job: Job, limits: Limits) -> dict[str, Any]:
     if job.selector == ALL:
         scores = _judged(rows, table.metric, np.arange(columns), (columns,))
         return row | {key.replace(f"@{columns}", "@all"): value for key, value in scores.items()}
+    if job.selector == RANDOM:
+        return row | _by_chance(rows, table.metric, sizes, data.informative, job.split)
     arguments = (job.selector, rows.X[:, shuffled], rows.y, max(sizes), job.split)
     outcome = call(select, arguments, limits)
     if outcome.failure or outcome.value is None:
@@ -149,6 +156,17 @@ def truth(informative: np.ndarray, order: np.ndarray, number: int | None) -> dic
         if number is not None:
             shares["false"] = float((~np.isin(order[:number], informative)).sum() / max(number, 1))
     return shares
+
+
+def _by_chance(
+    rows: Split, metric: str, sizes: tuple[int, ...], informative: np.ndarray, seed: int
+) -> dict[str, Any]:
+    """Mean scores of several draws of columns, the first of them, and the expected share found."""
+    draw = functools.partial(SELECTORS[RANDOM], rows.X, rows.y, max(sizes))
+    orders = [np.asarray(draw(seed * DRAWS + number)) for number in range(DRAWS)]
+    scores = pd.DataFrame([_judged(rows, metric, order, sizes) for order in orders]).mean()
+    known = {"found": len(informative) / rows.X.shape[1]} if len(informative) else {}
+    return {"cpu_seconds": 0.0, "ranking": orders[0][: max(sizes)].tolist()} | dict(scores) | known
 
 
 def _failed(outcome: Outcome) -> dict[str, Any]:

@@ -171,6 +171,20 @@ def test_ratings_order_selectors_and_know_what_is_certain() -> None:
     assert ("b" in verdict.front(table)) == (table.loc["b", "elo"] > table.loc["c", "elo"])
 
 
+def test_random_columns_are_the_mean_of_several_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    firsts: list[int] = []
+
+    def judged(_: Any, __: str, order: np.ndarray, ___: tuple[int, ...]) -> dict[str, float]:
+        firsts.append(int(order[0]))
+        return {"linear@5": float(order[0])}
+
+    monkeypatch.setattr(runs, "_judged", judged)
+    row = runs.run(Job("xor 128", RANDOM, 1), ENOUGH)
+    assert len(firsts) == 5 and len(set(firsts)) > 1
+    assert row["linear@5"] == np.mean(firsts) and row["found"] == 2 / 128
+    assert row["ranking"][0] == firsts[0] and row["failure"] == ""
+
+
 def test_few_tables_make_nothing_certain() -> None:
     fake = fake_rows({RANDOM: 0.0, "a": 8.0, "b": 3.0}, 0.0)
     for number, certain in ((5, False), (6, True)):
