@@ -38,6 +38,8 @@ def best(scores: Scores, summary: pd.DataFrame) -> pd.DataFrame:
             continue
         ratings = rate(part)
         many = ratings.elo[2 * ratings.tables >= len(part.tables)]
+        if len(many) < 2:
+            continue
         first, *others = (str(name) for name in many.index)
         named = [
             f"{name} {elo:.0f} ({summary['seconds'].get(name, np.nan):.1f} s)"

@@ -113,8 +113,9 @@ def scored(rows: pd.DataFrame) -> Scores:
     if RANDOM in names:
         chance = values[:, :, [names.index(RANDOM)]]
         values = np.where(failed == 1.0, chance, values)
-    has_scores = ~np.isnan(values).all(axis=(1, 2))
-    return Scores(values[has_scores], [rated[index] for index in np.flatnonzero(has_scores)], names)
+    # A table on which a single selector has run is no game.
+    games = (~np.isnan(values)).any(axis=1).sum(axis=1) > 1
+    return Scores(values[games], [rated[index] for index in np.flatnonzero(games)], names)
 
 
 def wins(scores: Scores) -> np.ndarray:

@@ -93,7 +93,7 @@ def summary(rows: pd.DataFrame) -> tuple[pd.DataFrame, Ratings]:
         if part.tables and len(elo := rate(part, 1).elo):
             table[shape] = elo
     by_name = rows[rows["failure"] != NOT_FOR_TASK].groupby("selector")
-    table["tables"] = by_name["table"].nunique()
+    table["tables"] = ratings.tables
     failed = rows[~rows["failure"].isin(["", NOT_FOR_TASK])]
     table["failed"] = failed.groupby("selector")["table"].nunique()
     table["failed"] = table["failed"].fillna(0).astype(int)
@@ -143,8 +143,9 @@ def failures(rows: pd.DataFrame) -> pd.DataFrame:
 def extent(rows: pd.DataFrame) -> str:
     """What the rows cover, in a sentence."""
     hours = rows["cpu_seconds"].sum() / 3600
+    several = rows.groupby("table")["selector"].nunique() > 1
     return (
-        f"{rows['table'].nunique()} of {len(TABLES)} tables, {rows['split'].nunique()} of "
+        f"{several.sum()} of {len(TABLES)} tables, {rows['split'].nunique()} of "
         f"{len(SPLITS)} splits, {rows['selector'].nunique()} selectors and controls: {len(rows)} "
         f"selections that took {hours:.1f} CPU hours."
     )

@@ -16,10 +16,10 @@ NARROW: Final = (
 WIDE: Final = (
     "icap",
     "l1_l21",
-    "binmask",
     "lassonet",
-    "ip_cae",
+    "binmask",
     "entryprune",
+    "ip_cae",
     "stg",
     "deep_lasso",
 )
