@@ -48,6 +48,13 @@ def light(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "_PRELOADED", [])
 
 
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bootstraps of twenty draws."""
+    for module in (conclusions, verdict):
+        monkeypatch.setattr(module, "rate", lambda scores, draws=20: rate(scores, draws))
+
+
 @pytest.mark.usefixtures("light")
 @pytest.mark.parametrize(
     ("function", "limits", "failure", "reason"),
@@ -194,6 +201,7 @@ def test_few_tables_make_nothing_certain() -> None:
         assert ratings.interval()["low"].isna().all() == (not certain)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_conclusions_are_the_differences_of_the_rows() -> None:
     fake = fake_rows({RANDOM: 0.0, "ICAP": 6.0, "STG": 4.0, REFERENCE: 4.0, "MCFS": -2.0}, 0.0)
     fake.loc[(fake["table"] == "wine") & (fake["selector"] == "MCFS"), rows.SCORES] = 1000.0
@@ -218,6 +226,7 @@ def test_conclusions_are_the_differences_of_the_rows() -> None:
     assert "ICAP" not in best.loc["wide"].iloc[1] and "2 of 3" in best.loc["wide"].iloc[2]
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_who_has_no_game_has_no_rating() -> None:
     fake = fake_rows({RANDOM: 0.0, "a": 8.0, "b": 3.0}, 1.0)
     grouped = fake["table"].map(lambda name: TABLES[name].shape) == "grouped"
@@ -296,6 +305,7 @@ def test_what_is_missing_comes_split_by_split_and_what_was_stopped_is_not_tried_
     assert runner.stopped_before(Job("digits", "b", 0), known, shapes) == ""
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_the_pages_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdict, "_HALVES", 3)
     fake = fake_rows({RANDOM: 0.0, "a <b>": 8.0, REFERENCE: 4.0, ALL: 5.0}, 1.0)
