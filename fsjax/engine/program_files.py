@@ -93,7 +93,7 @@ def traced(
 
         try:
             stored = bytes(export.export(jax.jit(flat))(*leaves).serialize()), trees[0]
-        except NotImplementedError:  # It calls Python.
+        except Exception:  # It calls Python or unversioned code; its own errors come again.
             return whole
         write(path, stored)
     call, tree = export.deserialize(bytearray(stored[0])).call, jax.tree.structure(stored[1])

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from engine_helpers import STATIC
+from jax.experimental import sparse
 
 import fsjax
 from fsjax.engine import program_files, programs
@@ -118,3 +119,18 @@ def test_a_fit_in_another_process_traces_nothing(folder: Path, data, monkeypatch
     for result in (written, loaded):
         chex.assert_trees_all_equal(result.states, plain.states)
         chex.assert_trees_all_equal(result.history, plain.history)
+
+
+def of_sparse(tree: dict[str, jax.Array], *, by: float) -> jax.Array:
+    """A product whose kernel JAX does not export, as it may change with the version."""
+    rows = sparse.BCSR((tree["x"], jnp.array([0, 2, 1]), jnp.array([0, 2, 3])), shape=(2, 3))
+    return by * (rows @ jnp.ones((3, 4)))
+
+
+def test_what_cannot_be_stored_runs_as_it_is(folder: Path) -> None:
+    tree = {"x": jnp.arange(1.0, 4.0)}
+    program = jax.jit(traced(of_sparse, (tree,), {"by": 2.0}))
+    np.testing.assert_array_equal(program(tree), [[6.0] * 4] * 2)
+    assert not list(folder.glob("of_sparse-*"))
+    with pytest.raises(ValueError, match="Incompatible shapes"):
+        jax.jit(traced(of_sparse, ({"x": jnp.ones(3)},), {"by": jnp.ones(3)}))({"x": jnp.ones(3)})
