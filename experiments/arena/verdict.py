@@ -33,8 +33,12 @@ def of_shapes(scores: Scores, shapes: Collection[str]) -> Scores:
 
 
 def ranks(scores: Scores) -> Ranks | None:
-    """Mean ranks of the selectors that have a score on every table; None without enough of them."""
-    means = scores.means().dropna(axis=1)
+    """Mean ranks of the selectors that have a score on every table; None without enough of them.
+
+    Tables on which fewer than half of the selectors have run do not count.
+    """
+    means = scores.means()
+    means = means[means.notna().mean(axis=1) >= 0.5].dropna(axis=1)
     return rank(means) if means.shape[0] > 1 and means.shape[1] > 2 else None
 
 
