@@ -16,6 +16,7 @@ from jax.experimental import sparse
 import fsjax
 from fsjax.engine import program_files, programs
 from fsjax.engine.program_files import path_of, traced
+from fsjax.estimators import ESTIMATORS
 from fsjax.methods.wast import wast
 from fsjax.registry import MethodStructure
 
@@ -134,3 +135,14 @@ def test_what_cannot_be_stored_runs_as_it_is(folder: Path) -> None:
     assert not list(folder.glob("of_sparse-*"))
     with pytest.raises(ValueError, match="Incompatible shapes"):
         jax.jit(traced(of_sparse, ({"x": jnp.ones(3)},), {"by": jnp.ones(3)}))({"x": jnp.ones(3)})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_fits_a_wide_table(name: str, folder: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2000)).astype(np.float32)
+    y = (X[:, :3].sum(axis=1) > 0).astype(int)
+    estimator = ESTIMATORS[name](10, random_state=0)
+    if "num_epochs" in estimator.get_params():
+        estimator.set_params(num_epochs=2)
+    assert estimator.fit(X, y).get_support().sum() == 10
