@@ -6,14 +6,12 @@ from collections.abc import Collection, Sequence
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from fsjax.report import style
 
 #: Inches: height of a line with a name, and of the axis and its title.
 _LINE, _HEAD = 0.17, 0.7
-
-#: Points are near a label within this share of the ratings, and this factor of the seconds.
-_NEAR, _ROOM = 0.02, 2.2
 
 
 def plot_ratings(table: pd.DataFrame, ours: Collection[str]) -> Figure:
@@ -53,16 +51,26 @@ def plot_front(table: pd.DataFrame, front: Sequence[str], ours: Collection[str])
     for name, elo in timed["elo"].items():
         color = style.BLUE if name in ours else style.GREY
         axes.plot([seconds[name]], [elo], "o", color=color, markersize=4, zorder=2)
+    figure.draw_without_rendering()
+    taken: list[Bbox] = []
+    for name, elo in timed["elo"].items():
+        color = style.BLUE if name in ours else style.GREY
         weight = "bold" if name in front else "normal"
-        ratio = seconds / seconds[name]
-        close = (timed["elo"] - elo).abs() < _NEAR * (timed["elo"].max() - timed["elo"].min())
-        # A label stands at the left of its point if another point is where it would be.
-        side = -1 if (close & (ratio > 1) & (ratio < _ROOM)).any() else 1
-        axes.annotate(
-            style.literal(str(name)), (seconds[name], elo), xytext=(3 * side, 3), fontsize=7,
-            textcoords="offset points", color=color, weight=weight,
-            ha="left" if side > 0 else "right",
-        )  # fmt: skip
+        labels = [
+            axes.annotate(
+                style.literal(str(name)), (seconds[name], elo), xytext=(3 * side, height),
+                fontsize=7, textcoords="offset points", color=color, weight=weight,
+                ha="left" if side > 0 else "right",
+            )
+            for side in (1, -1) for height in (3, -8, 11, -16)
+        ]  # fmt: skip
+        boxes = [label.get_window_extent() for label in labels]
+        # The first place that covers the fewest labels.
+        best = min(range(len(boxes)), key=lambda place: boxes[place].count_overlaps(taken))
+        taken.append(boxes[best])
+        for place, label in enumerate(labels):
+            if place != best:
+                label.remove()
     axes.xaxis.set_major_formatter(style.plain_number)
     style.finish(axes, "", "CPU seconds, median over the tables", "Elo")
     return figure

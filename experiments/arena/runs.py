@@ -108,6 +108,7 @@ def run(job: Job, limits: Limits) -> dict[str, Any]:
     """Runs a selector on the training rows of a split, and judges its columns on the test rows.
 
     The selector's process holds training rows only, its columns in an order drawn for this split.
+    Random columns are drawn :data:`DRAWS` times, and have the mean scores.
 
     Returns:
       A row: ``table``, ``selector``, ``split``; ``failure`` and ``reason`` (empty if there is
