@@ -8,7 +8,6 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from fsjax.engine.environment.garbage_collection import paused as _paused
-from fsjax.engine.environment.matplotlib_backend import check_backend as _check_backend
 from fsjax.errors import ConfigError, DataError, FsjaxError, NonFiniteLossError
 from fsjax.errors import unknown_attribute as _unknown_attribute
 
@@ -52,8 +51,6 @@ if TYPE_CHECKING:
 
 #: The version of the package; tools read it here.
 __version__ = "1.0.0"
-
-_check_backend()
 
 #: Public subpackages that are not in ``__all__``.
 _PACKAGES = ("auto", "estimators", "evaluation", "nets", "report", "sparsity", "testing")

@@ -27,7 +27,7 @@ fsjax.use_cpu_devices(2)
 # Processes that tests start find the programs in the same folder.
 os.environ["FSJAX_CACHE"] = str(Path(__file__).parents[1] / ".pytest_cache")
 fsjax.use_compilation_cache()
-# Tests replace parts of the library, of which files of traced programs know nothing.
+# Tests replace parts of the library, of which files of programs know nothing.
 program_files.enabled = False
 # A key that is used twice is an error, also inside compiled code.
 jax.config.update("jax_debug_key_reuse", True)

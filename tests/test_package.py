@@ -1,7 +1,4 @@
-"""The package as a whole: what its import brings in, and what is found in it.
-
-Covers ``fsjax.engine.environment.matplotlib_backend``.
-"""
+"""The package as a whole: what its import brings in, and what is found in it."""
 
 from __future__ import annotations
 
@@ -57,18 +54,16 @@ def test_an_import_brings_in_what_it_needs() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", ["nonsense", pytest.param("TkAgg", marks=pytest.mark.long)])
-def test_pictures_need_no_backend(backend: str, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_pictures_need_no_display(tmp_path: Path) -> None:
     code = (
         "import sys, fsjax; from fsjax.report import style; "
         "style.save_figure(style.new_figure(1.0), sys.argv[1])"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "a.png")]
-    environment = os.environ | {"MPLBACKEND": backend, "DISPLAY": ""}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    environment = os.environ | {"MPLBACKEND": "TkAgg", "DISPLAY": ""}
+    subprocess.run(command, env=environment, check=True)
     assert (tmp_path / "a.png").exists()
-    assert ("MPLBACKEND='nonsense' is not a backend" in done.stderr) == (backend == "nonsense")
 
 
 @pytest.mark.parametrize(

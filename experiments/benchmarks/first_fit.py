@@ -29,9 +29,9 @@ COLUMNS = 5
 #: The table of all estimators.
 TABLE = "docs/tables/first_fit.md"
 
-#: What is measured of a program: JAX traces it to a jaxpr and lowers that to StableHLO, XLA
-#: compiles it or loads it from the cache, and it runs.
-PARTS = ("tracing", "lowering", "compiling", "running")
+#: What is measured of a program: it is loaded from its file, or JAX traces it to a jaxpr and lowers
+#: that to StableHLO, and XLA compiles it (and JAX stores it); then it runs.
+PARTS = ("loading", "tracing", "lowering", "compiling", "running")
 
 #: Work outside of the compiled programs.
 CHECK, OTHER = "check_functions", "other"
@@ -83,7 +83,7 @@ def _watched() -> Spent:
     """Starts to count CPU seconds by program and part; returns the dict that holds them."""
     import jax
 
-    from fsjax.engine import check_run, programs
+    from fsjax.engine import check_run, program_files, programs
 
     spent: Spent = {}
     names, nested = [OTHER], [0.0]
@@ -117,6 +117,7 @@ def _watched() -> Spent:
 
     name_of_compiled: dict[int, str] = {}
     watch(programs.Program, "compiled", "tracing", lambda program: program.__name__)
+    watch(program_files, "_load", "loading", lambda _: names[-1])
     watch(jax.stages.Traced, "lower", "lowering", lambda _: names[-1])
     watch(jax.stages.Lowered, "compile", "compiling", lambda _: names[-1])
     watch(jax.stages.Compiled, "__call__", "running", lambda run: name_of_compiled[id(run)])

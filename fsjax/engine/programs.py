@@ -17,22 +17,19 @@ import gc
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Generic, Literal, TypeVar, cast
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, Literal, TypeVar
 
 import jax
 import numpy as np
 
 from fsjax.engine.environment.garbage_collection import paused
 from fsjax.engine.environment.jax_settings import own_settings, setting
-from fsjax.engine.program_files import traced
+from fsjax.engine.program_files import CompilerOptions, compile_and_store, load, path_of
 from fsjax.method import PyTree, Spec
 from fsjax.sparsity.connections import Connections, layer_masks
 
 R = TypeVar("R")
-
-#: Options of XLA by name.
-CompilerOptions = Mapping[str, bool | int]
 
 #: How a program is compiled: in the shortest time, for programs that run about once, or for the
 #: fastest code.
@@ -160,15 +157,18 @@ class Program(Generic[R]):
             if key in _kept:
                 _kept.move_to_end(key)
                 return _kept[key]
-            # A new function per program, so that JAX releases the program when it is discarded.
             with paused():
-                function = traced(self.function, arrays, static)
-                lowered = jax.jit(function, donate_argnums=self.donate).lower(*arrays)
-                # XLA also accepts numbers; only the type annotation of JAX does not.
-                of_xla = None if options is None else cast("dict[str, str | bool]", options)
-                _kept[key] = executable = lowered.compile(compiler_options=of_xla)
+                path = path_of(
+                    self.__name__, self.function, arrays, dict(static), self.donate, options
+                )
+                if (program := load(path, arrays)) is None:
+                    # A new function each time, so that JAX releases the program with ours.
+                    function = functools.partial(self.function, **static)
+                    lowered = jax.jit(function, donate_argnums=self.donate).lower(*arrays)
+                    program = compile_and_store(path, lowered, arrays, options)
+                _kept[key] = program
             _discard_oldest()
-            return executable
+            return program
 
 
 def program(
@@ -194,16 +194,6 @@ def _discard_oldest() -> None:
     # all objects of the process, so it runs once for several programs.
     if _num_discarded % COLLECT_EVERY == 0:
         gc.collect()
-
-
-def output_structure(compiled: jax.stages.Compiled) -> Any:
-    """The tree that a program returns, with a number in place of each array.
-
-    ``Compiled.out_info`` also needs the layouts of the arrays. JAX swallows any exception that is
-    raised while it reads them, including Ctrl-C, and then has no layouts.
-    """
-    tree: Any = compiled.out_tree
-    return jax.tree.unflatten(tree, range(tree.num_leaves))
 
 
 def num_programs() -> int:

@@ -17,7 +17,8 @@ from fsjax.engine.choose import check_first_scores
 from fsjax.engine.control import Progress
 from fsjax.engine.distributed.exchange import agreed, is_lead
 from fsjax.engine.environment.jax_settings import own_settings
-from fsjax.engine.programs import output_structure, training_work
+from fsjax.engine.program_files import output_structure
+from fsjax.engine.programs import training_work
 from fsjax.engine.rows import Arrays, has_own_rows
 from fsjax.engine.run import History, Run, Trained
 from fsjax.engine.seeds import init_seeds, train_seeds

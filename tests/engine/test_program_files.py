@@ -1,4 +1,4 @@
-"""Traced programs on disk: what finds them, what does not, and that results stay the same."""
+"""Compiled programs on disk: what finds them, what does not, and that results stay the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jax.experimental import sparse
 
 import fsjax
 from fsjax.engine import program_files, programs
-from fsjax.engine.program_files import path_of, traced
+from fsjax.engine.program_files import path_of
 from fsjax.estimators import ESTIMATORS
 from fsjax.methods.wast import wast
 from fsjax.registry import MethodStructure
@@ -24,9 +24,16 @@ from fsjax.registry import MethodStructure
 traces: list[float] = []
 
 
+@programs.program(donate=(0,))
 def scaled(tree: dict[str, jax.Array], *, by: float) -> tuple[jax.Array, dict[str, jax.Array]]:
     traces.append(by)
     return tree["x"] * by, {"sum": tree["x"].sum() + jnp.arange(0).sum()}
+
+
+def run_anew(program: programs.Program, *values: float, by: float) -> object:
+    """What a process that has no program yet computes."""
+    programs.free()
+    return program({"x": jnp.array(values)}, by=by)
 
 
 @pytest.fixture
@@ -42,25 +49,58 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_program_is_traced_once(folder: Path) -> None:
-    tree = {"x": jnp.arange(3.0)}
-    expected = scaled(tree, by=2.0)
-    traces.clear()
     for _ in range(2):
-        chex.assert_trees_all_equal(jax.jit(traced(scaled, (tree,), {"by": 2.0}))(tree), expected)
+        found = run_anew(scaled, 0.0, 1.0, 2.0, by=2.0)
+        chex.assert_trees_all_equal(found, (jnp.array([0.0, 2.0, 4.0]), {"sum": jnp.array(3.0)}))
     assert traces == [2.0]
-    traced(scaled, (tree,), {"by": 3.0})
-    traced(scaled, ({"x": jnp.arange(4.0)},), {"by": 2.0})
+    run_anew(scaled, 0.0, 1.0, 2.0, by=3.0)
+    run_anew(scaled, 0.0, 1.0, by=2.0)
     assert traces == [2.0, 3.0, 2.0]
 
 
-def test_a_damaged_file_is_written_anew(folder: Path) -> None:
-    tree = {"x": jnp.arange(3.0)}
-    traced(scaled, (tree,), {"by": 2.0})
-    (path,) = folder.glob("scaled-*-traced")
-    path.write_bytes(path.read_bytes()[:-1])
-    loaded = jax.jit(traced(scaled, (tree,), {"by": 2.0}))
-    np.testing.assert_array_equal(loaded(tree)[0], [0.0, 2.0, 4.0])
+def of_other_code(tree: dict[str, jax.Array], *, by: float) -> tuple[jax.Array, object]:
+    traces.append(by)
+    return tree["x"] * by, {"sum": tree["x"].sum() + jnp.arange(0).sum()}
+
+
+def test_other_code_of_the_same_program_compiles_nothing(folder: Path, monkeypatch) -> None:
+    run_anew(scaled, 1.0, by=2.0)
+    monkeypatch.setattr(program_files, "code", lambda: {"fsjax": "other"})
+    monkeypatch.setattr(scaled, "function", of_other_code)
+    monkeypatch.setattr(of_other_code, "__name__", "scaled")
+    monkeypatch.setattr(jax.stages.Lowered, "compile", None)
+    for _ in range(2):
+        found = run_anew(scaled, 1.0, by=2.0)
+        chex.assert_trees_all_equal(found, (jnp.array([2.0]), {"sum": jnp.array(1.0)}))
     assert traces == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("kind", ["described", "executable"])
+def test_a_damaged_file_is_written_anew(kind: str, folder: Path, monkeypatch) -> None:
+    run_anew(scaled, 1.0, by=2.0)
+    (path,) = folder.glob(f"*-{kind}")
+    path.write_bytes(path.read_bytes()[:-1])
+    chex.assert_trees_all_equal(run_anew(scaled, 2.0, by=2.0)[0], jnp.array([4.0]))
+    monkeypatch.setattr(jax.stages.Lowered, "compile", None)
+    run_anew(scaled, 2.0, by=2.0)
+    assert traces == [2.0, 2.0]
+
+
+@programs.program()
+def in_a_loop(tree: dict[str, jax.Array], *, by: float) -> jax.Array:
+    return jax.lax.fori_loop(0, 3, lambda _, x: jnp.sort(x[::-1] * by + jnp.cumsum(x)), tree["x"])
+
+
+def test_what_jax_cache_holds_is_stored_whole(folder: Path, monkeypatch) -> None:
+    """XLA loses functions of a program that is loaded from a cache and stored again."""
+    found = []
+    for enabled in (False, True, True):
+        monkeypatch.setattr(program_files, "enabled", enabled)
+        found.append(run_anew(in_a_loop, 3.0, 1.0, 2.0, by=2.0))
+    np.testing.assert_array_equal(found, found[:1] * 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jax.stages.Lowered, "compile", None)
+        run_anew(in_a_loop, 3.0, 1.0, 2.0, by=2.0)
 
 
 def test_a_file_depends_on_settings_and_code(folder: Path, monkeypatch) -> None:
@@ -122,19 +162,28 @@ def test_a_fit_in_another_process_traces_nothing(folder: Path, data, monkeypatch
         chex.assert_trees_all_equal(result.history, plain.history)
 
 
+@programs.program()
+def calls_python(tree: dict[str, jax.Array], *, by: float) -> jax.Array:
+    return jax.pure_callback(lambda x: np.asarray(x) * by, tree["x"], tree["x"])
+
+
+def test_a_program_that_calls_python_is_not_stored(folder: Path) -> None:
+    for _ in range(2):
+        chex.assert_trees_all_equal(run_anew(calls_python, 1.0, by=2.0), jnp.array([2.0]))
+    assert not list(folder.glob("*-executable"))
+
+
+@programs.program()
 def of_sparse(tree: dict[str, jax.Array], *, by: float) -> jax.Array:
-    """A product whose kernel JAX does not export, as it may change with the version."""
     rows = sparse.BCSR((tree["x"], jnp.array([0, 2, 1]), jnp.array([0, 2, 3])), shape=(2, 3))
     return by * (rows @ jnp.ones((3, 4)))
 
 
-def test_what_cannot_be_stored_runs_as_it_is(folder: Path) -> None:
-    tree = {"x": jnp.arange(1.0, 4.0)}
-    program = jax.jit(traced(of_sparse, (tree,), {"by": 2.0}))
-    np.testing.assert_array_equal(program(tree), [[6.0] * 4] * 2)
-    assert not list(folder.glob("of_sparse-*"))
-    with pytest.raises(ValueError, match="Incompatible shapes"):
-        jax.jit(traced(of_sparse, ({"x": jnp.ones(3)},), {"by": jnp.ones(3)}))({"x": jnp.ones(3)})
+def test_kernels_of_other_libraries_are_stored_too(folder: Path) -> None:
+    for _ in range(2):
+        found = run_anew(of_sparse, 1.0, 2.0, 3.0, by=2.0)
+        np.testing.assert_array_equal(found, [[6.0] * 4] * 2)
+    assert len(list(folder.glob("*-executable"))) == 1
 
 
 @pytest.mark.long
