@@ -2,7 +2,8 @@
 
 Varies D (columns), N (rows), K (selected columns), the width of the hidden layer and the number of
 seeds one at a time, and measures the CPU time of an epoch of all seeds on one core, the minimum of
-three. Rows that ``--table`` already has are not measured again; the picture shows all rows.
+three, and the memory that its program needs. Sizes whose states need more than :data:`MAX_BYTES`
+are left out. Rows that ``--table`` already has are not measured again; the picture shows all rows.
 ``BENCHMARKS.md`` lists the exponents.
 """
 
@@ -14,7 +15,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -29,14 +30,14 @@ from experiments.launch import cli
 from fsjax.engine import seeds
 from fsjax.report import save_figure, style
 
-#: The base sizes, and for each size the five values that it takes while the others stay.
+#: The base sizes, and for each size the values that it takes while the others stay.
 BASE = {"D": 512, "N": 512, "K": 16, "hidden": 128, "seeds": 1}
 SIZES: dict[str, tuple[int, ...]] = {
-    "D": (256, 512, 1024, 2048, 4096),
-    "N": (256, 512, 1024, 2048, 4096),
+    "D": (256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576),
+    "N": (256, 1024, 4096, 16_384, 65_536),
     "K": (8, 16, 32, 64, 128),
     "hidden": (64, 128, 256, 512, 1024),
-    "seeds": (1, 2, 4, 8, 16),
+    "seeds": (1, 10, 100),
 }
 
 #: The sizes in words.
@@ -66,6 +67,9 @@ WORK = 1e9
 #: The shortest measurement in seconds; short epochs are repeated.
 MIN_SECONDS = 0.1
 
+#: The most bytes of the states of all seeds; training needs about four times as many.
+MAX_BYTES = 3 * 2**30
+
 #: The exponent is fitted to the largest sizes, where constant costs hardly count.
 LARGEST = 3
 
@@ -87,12 +91,28 @@ def plan_of(method: str, size: Mapping[str, int]) -> fsjax.Plan:
     )
 
 
-def epoch_ms(method: str, size: Mapping[str, int]) -> float:
-    """CPU milliseconds of an epoch of all seeds after compilation, the minimum of three."""
+class Cost(NamedTuple):
+    """The cost of an epoch of all seeds after compilation.
+
+    Attributes:
+      ms: CPU milliseconds, the minimum of three.
+      mib: MiB of the arguments, results and temporary arrays of its program.
+    """
+
+    ms: float
+    mib: float
+
+
+def cost(method: str, size: Mapping[str, int]) -> Cost | None:
+    """Measures an epoch; ``None`` if its states need more than :data:`MAX_BYTES`."""
     planned = plan_of(method, size)
     hyper = {name: np.full(size["seeds"], v, np.float32) for name, v in planned.hyper.items()}
     arrays = jax.device_put(planned.prepared.arrays)
     numbers, structure = np.arange(size["seeds"], dtype=np.uint32), planned.structure
+    init = functools.partial(seeds.init_seeds.function, structure=structure, spec=planned.spec)
+    shapes = jax.tree.leaves(jax.eval_shape(init, numbers, hyper, planned.usable, arrays))
+    if sum(math.prod(shape.shape) * shape.dtype.itemsize for shape in shapes) > MAX_BYTES:
+        return None
     states = seeds.init_seeds(
         numbers, hyper, planned.usable, arrays, structure=structure, spec=planned.spec
     )
@@ -114,17 +134,28 @@ def epoch_ms(method: str, size: Mapping[str, int]) -> float:
     for _ in range(3):
         elapsed, states = seconds(states, count)
         fastest = min(fastest, elapsed / count)
-    return 1e3 * fastest
+    needed: Any = epochs.memory_analysis()
+    parts = (
+        needed.argument_size_in_bytes,
+        needed.output_size_in_bytes,
+        needed.temp_size_in_bytes,
+        -needed.alias_size_in_bytes,
+    )
+    return Cost(1e3 * fastest, sum(parts) / 2**20)
 
 
 def measure(method: str, axis: str) -> dict[str, str]:
     """Measures a row of the table: the costs of a method at all values of a size, the exponent."""
-    costs = [epoch_ms(method, {**BASE, axis: size}) for size in SIZES[axis]]
+    measured = {size: cost(method, {**BASE, axis: size}) for size in SIZES[axis]}
+    costs = {size: value for size, value in measured.items() if value is not None}
+    sizes = list(costs)
     return {
         "method and what grows": f"{method}, {axis}",
-        "sizes": ", ".join(map(str, SIZES[axis])),
-        "CPU ms of an epoch": ", ".join(f"{cost:.4g}" for cost in costs),
-        "exponent": f"{exponent(SIZES[axis], costs):.2f}",
+        "sizes": ", ".join(map(str, sizes)),
+        "CPU ms of an epoch": ", ".join(f"{value.ms:.4g}" for value in costs.values()),
+        "exponent": f"{exponent(sizes, [value.ms for value in costs.values()]):.2f}",
+        "MiB": ", ".join(f"{value.mib:.4g}" for value in costs.values()),
+        "exponent of MiB": f"{exponent(sizes, [value.mib for value in costs.values()]):.2f}",
     }
 
 
@@ -148,7 +179,8 @@ def draw(table: pd.DataFrame) -> Figure:
     for number, (axes, axis) in enumerate(zip(panels, SIZES, strict=False)):
         label = "CPU ms of an epoch" if number in (0, 3) else ""
         style.finish(axes, xlabel=NAMES[axis], ylabel=label, which="both")
-        axes.set_xticks(SIZES[axis], [str(size) for size in SIZES[axis]])
+        ticks = SIZES[axis] if len(SIZES[axis]) < 6 else SIZES[axis][::2]
+        axes.set_xticks(ticks, [f"{size // 1024}k" if size > 9999 else str(size) for size in ticks])
         axes.minorticks_off()
     panels[-1].axis("off")
     panels[-1].legend(*panels[0].get_legend_handles_labels(), loc="center", frameon=False)

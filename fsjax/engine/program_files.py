@@ -65,7 +65,7 @@ def _device() -> jax.Device:
 def path_of(name: str, *parts: Any) -> Path | None:
     """The file of what the parts determine; ``None`` if there is no cache, or no description."""
     folder = setting("jax_compilation_cache_dir")
-    if folder is None or not enabled or jax.process_count() > 1:
+    if not (enabled and folder and os.path.isdir(folder)) or jax.process_count() > 1:
         return None
     described = _Description(content := io.BytesIO())
     described.fast = True  # Bytes do not depend on which objects are the same.

@@ -140,8 +140,9 @@ def test_there_is_no_file_without_a_cache_or_if_turned_off(folder: Path, monkeyp
     monkeypatch.setattr(program_files, "enabled", False)
     assert path_of("name") is None
     monkeypatch.setattr(program_files, "enabled", True)
-    jax.config.update("jax_compilation_cache_dir", None)
-    assert path_of("name") is None
+    for folder_name in (None, "gs://bucket/programs"):  # JAX writes to buckets as well.
+        jax.config.update("jax_compilation_cache_dir", folder_name)
+        assert path_of("name") is None
 
 
 @pytest.mark.slow
