@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import platform
 import tempfile
 from pathlib import Path
 
@@ -13,7 +11,7 @@ import jax
 import joblib
 from jax.experimental.compilation_cache import compilation_cache
 
-from fsjax.engine.environment.jax_settings import setting
+from fsjax.engine.environment.jax_settings import processor_type, setting
 from fsjax.errors import ConfigError
 
 #: The size limit of the compilation cache in bytes; it holds the programs of some thousand fits.
@@ -80,13 +78,7 @@ def default_folder() -> Path | None:
     if folder_name.lower() == "off":
         return None
     cache = Path(folder_name) if folder_name else Path(os.path.expanduser("~")) / ".cache" / "fsjax"
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = [platform.processor()]
-    cpu_lines = [line for line in lines if line.startswith(("model name", "flags", "Features"))]
-    known = [platform.machine(), *sorted(set(cpu_lines or lines))]
-    return cache / "xla" / hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
+    return cache / "xla" / processor_type()
 
 
 def _use(path: Path | None) -> None:

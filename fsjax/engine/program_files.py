@@ -28,7 +28,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from jax.extend.backend import get_backend
 
 from fsjax.engine.distributed.same import code
-from fsjax.engine.environment.jax_settings import setting
+from fsjax.engine.environment.jax_settings import processor_type, setting
 from fsjax.storage.atomic_files import atomic_open
 
 #: Options of XLA by name.
@@ -46,7 +46,7 @@ class _Description(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, jax.Array | np.ndarray | np.generic):
-            if isinstance(value, jax.Array) and value.devices() != {_device()}:
+            if isinstance(value, jax.Array) and value.devices() != {jax.devices()[0]}:
                 raise pickle.PicklingError("an array on several devices, or on another one")
             return str, (repr(jax.typeof(value)),)
         of = value if isinstance(value, FunctionType | type) else type(value)
@@ -57,15 +57,11 @@ class _Description(pickle.Pickler):
         return NotImplemented
 
 
-def _device() -> jax.Device:
-    """The device of the programs that have files."""
-    return jax.devices()[0]
-
-
 def path_of(name: str, *parts: Any) -> Path | None:
     """The file of what the parts determine; ``None`` if there is no cache, or no description."""
     folder = setting("jax_compilation_cache_dir")
-    if not (enabled and folder and os.path.isdir(folder)) or jax.process_count() > 1:
+    elsewhere = setting("jax_default_device") is not None or jax.process_count() > 1
+    if elsewhere or not (enabled and folder and os.path.isdir(folder)):
         return None
     described = _Description(content := io.BytesIO())
     described.fast = True  # Bytes do not depend on which objects are the same.
@@ -79,8 +75,9 @@ def path_of(name: str, *parts: Any) -> Path | None:
 def _surroundings() -> tuple[Any, ...]:
     """What determines machine code, beside what was lowered."""
     settings = {key: repr(getattr(jax.config, key, None)) for key in sorted(jax.config.values)}
-    device, version = _device(), get_backend().platform_version
-    return device.platform, device.device_kind, version, os.environ.get("XLA_FLAGS"), settings
+    device, version = jax.devices()[0], get_backend().platform_version
+    kind = device.platform, device.device_kind, processor_type()
+    return *kind, version, os.environ.get("XLA_FLAGS"), settings
 
 
 def load(path: Path | None, arrays: tuple[Any, ...]) -> jax.stages.Compiled | None:
@@ -132,7 +129,7 @@ def _load(path: Path, arrays: tuple[Any, ...], outputs: Any) -> jax.stages.Compi
     trees = jax.tree.structure((arrays, {})), jax.tree.structure(outputs)
     with contextlib.suppress(Exception):  # JAX documents no errors; then it is compiled again.
         return serialize_executable.deserialize_and_load(
-            _read(path), *trees, execution_devices=[_device()]
+            _read(path), *trees, execution_devices=[jax.devices()[0]]
         )
     return None
 

@@ -196,11 +196,6 @@ def _discard_oldest() -> None:
         gc.collect()
 
 
-def num_programs() -> int:
-    """The number of programs in the cache."""
-    return len(_kept)
-
-
 def free() -> None:
     """Discards all programs."""
     with _lock:

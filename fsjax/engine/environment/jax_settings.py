@@ -1,10 +1,14 @@
-"""Settings of JAX under which the engine runs, whatever the user's code has set."""
+"""Settings of JAX under which the engine runs, whatever the user has set; its processor."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 import os
+import platform
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,6 +22,18 @@ _process: int | None = None
 def setting(name: str) -> Any:
     """The value of a setting of JAX in this thread; ``jax.config`` declares no types for them."""
     return getattr(jax.config, name)
+
+
+@functools.cache
+def processor_type() -> str:
+    """A digest of the type of processor, which not all machine code runs on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = [platform.processor()]
+    cpu_lines = [line for line in lines if line.startswith(("model name", "flags", "Features"))]
+    known = [platform.machine(), *sorted(set(cpu_lines or lines))]
+    return hashlib.sha256("\n".join(known).encode()).hexdigest()[:16]
 
 
 @contextlib.contextmanager
