@@ -115,7 +115,7 @@ def _share_of_networks(contest: Contest) -> float:
         return schedule.SIMPLE.share
     # The ranking on all rows, the pairs of halves, and the sets of decoys.
     after = contest.expected.of_rankings(choice.method, 1 + 2 * schedule.PAIRS)
-    after += 12 * contest.expected.measured("l1")
+    after += 12 * contest.expected.of_one("l1")
     return schedule.share_of_networks(after, contest.clock.usable)
 
 

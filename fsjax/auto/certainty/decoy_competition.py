@@ -85,7 +85,7 @@ def quick_statistic(contest: Contest, share: float) -> str:
         return "l1"
     key = "decoys/statistic"
     # Per fold, about what both take to rank its rows.
-    need = problem.folds * (contest.expected.measured("l1") + contest.expected.measured("forest"))
+    need = problem.folds * (contest.expected.of_one("l1") + contest.expected.of_one("forest"))
     if key not in ledger and need > contest.clock.left(share):
         return "l1"
 
@@ -121,7 +121,7 @@ def compete_with_decoys(contest: Contest, statistic: str, share: float, sets: in
     need = (
         2.0 * contest.expected.of_rankings(SAME_COST, NETWORK_SETS)
         if network
-        else 2.5 * contest.expected.measured(statistic)
+        else 2.5 * contest.expected.of_one(statistic)
     )
 
     def work(number: int) -> dict[str, list[list[float]]]:

@@ -52,13 +52,18 @@ class ExpectedTime:
 
         return self._ledger.get(f"effort/{name}", chosen) if name in SIMPLE else 1.0
 
-    def measured(self, name: str) -> float:
-        """Seconds that a method took to rank the training rows of a fold; 0 if it did not run."""
+    def of_one(self, name: str) -> float:
+        """Seconds that a simple method takes to rank the training rows of a fold.
+
+        As measured, or as expected on this machine if it has not run.
+        """
         if name == CONSENSUS:
-            return sum(self.measured(member) for member in self._records.members())
+            return sum(self.of_one(member) for member in self._records.members())
         pieces = self._records.first_round(name)
         seconds = [piece["seconds"] - piece["judging"] for piece in pieces]
-        # The median: the first fold of a network includes its compilation.
+        if not seconds and name in SIMPLE:
+            return self.of_ranking(name) * self._pace.of(name)
+        # The median: a single fold may have had to wait for the processor.
         return float(np.median(seconds)) if seconds else 0.0
 
     def of_rankings(self, name: str, count: int) -> float:
@@ -69,7 +74,7 @@ class ExpectedTime:
         if of_library(name):
             expected = network_settings.network_seconds(name, *self._shape(), count)
             return expected * self._pace.of(name)
-        return count * self.measured(name)
+        return count * self.of_one(name)
 
     def of_ranking(self, name: str, folds: int = 1) -> float:
         """Seconds of a ranking, or of several folds together, on an idle machine."""

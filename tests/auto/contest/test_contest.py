@@ -16,6 +16,7 @@ from marks import slow_ids
 import fsjax
 from fsjax.auto import select_columns
 from fsjax.auto.certainty import near_leaks
+from fsjax.auto.certainty.decoy_competition import compete_with_decoys, quick_statistic
 from fsjax.auto.contest import expected_time, network_rankings, ranked_units
 from fsjax.auto.contest.budget import Clock
 from fsjax.auto.contest.cross_validation import Contest
@@ -177,6 +178,17 @@ def test_what_does_not_fit_is_left_out_and_costs_nothing(monkeypatch):
     assert contest.left_out["lassonet"].startswith("was not tried: about")
     ran = {name for name, _ in contest.records.scores()}
     assert ran == {"all", "random", "univariate", "l1", "mrmr"}
+
+
+def test_what_has_not_run_takes_the_expected_time(monkeypatch):
+    monkeypatch.setattr(ExpectedTime, "of_ranking", lambda self, name, *_: 60.0 * (name == "l1"))
+    contest = Contest(problem(300), Ledger(None), Clock(100.0))
+    contest.run_needed(1.0)
+    assert contest.expected.of_one("l1") == contest.expected.of_rankings("l1", 1) == 60.0
+    # The decoys of a method for which there was no time are not free.
+    assert compete_with_decoys(contest, "l1", 1.0, 1).sets == 0
+    assert quick_statistic(contest, 1.0) == "l1"
+    assert "decoys/statistic" not in contest.ledger
 
 
 @pytest.fixture
