@@ -2,8 +2,9 @@
 
 Varies D (columns), N (rows), K (selected columns), the width of the hidden layer and the number of
 seeds one at a time, and measures the CPU time of an epoch of all seeds on one core, the minimum of
-three, and the memory that its program needs. Sizes whose states need more than :data:`MAX_BYTES`
-are left out. Rows that ``--table`` already has are not measured again; the picture shows all rows.
+three, and the memory that its program needs. A size whose states need more than
+:data:`MAX_BYTES`, or that follows one whose epoch takes more than :data:`MAX_SECONDS`, is left out.
+Rows that ``--table`` already has are not measured again; the picture shows all rows.
 ``BENCHMARKS.md`` lists the exponents.
 """
 
@@ -69,6 +70,9 @@ MIN_SECONDS = 0.1
 
 #: The most bytes of the states of all seeds; training needs about four times as many.
 MAX_BYTES = 3 * 2**30
+
+#: The longest epoch in seconds; larger sizes are left out.
+MAX_SECONDS = 3.0
 
 #: The exponent is fitted to the largest sizes, where constant costs hardly count.
 LARGEST = 3
@@ -146,8 +150,14 @@ def cost(method: str, size: Mapping[str, int]) -> Cost | None:
 
 def measure(method: str, axis: str) -> dict[str, str]:
     """Measures a row of the table: the costs of a method at all values of a size, the exponent."""
-    measured = {size: cost(method, {**BASE, axis: size}) for size in SIZES[axis]}
-    costs = {size: value for size, value in measured.items() if value is not None}
+    costs: dict[int, Cost] = {}
+    for size in SIZES[axis]:
+        value = cost(method, {**BASE, axis: size})
+        if value is None:
+            break
+        costs[size] = value
+        if value.ms > 1e3 * MAX_SECONDS:
+            break
     sizes = list(costs)
     return {
         "method and what grows": f"{method}, {axis}",

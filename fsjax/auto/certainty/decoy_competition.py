@@ -84,8 +84,7 @@ def quick_statistic(contest: Contest, share: float) -> str:
     if why_no_decoys(problem) or independent < FOREST_ROWS:
         return "l1"
     key = "decoys/statistic"
-    # Per fold, about what both take to rank its rows.
-    need = problem.folds * (contest.expected.of_one("l1") + contest.expected.of_one("forest"))
+    need = contest.expected.of_decoys("l1", "forest", count=problem.folds)
     if key not in ledger and need > contest.clock.left(share):
         return "l1"
 
@@ -117,11 +116,10 @@ def compete_with_decoys(contest: Contest, statistic: str, share: float, sets: in
     # Fitted once, and only if a set is missing.
     draw = functools.cache(lambda: _decoys_of(problem, part()))
     network = statistic == NETWORK
-    # There are twice as many columns.
     need = (
-        2.0 * contest.expected.of_rankings(SAME_COST, NETWORK_SETS)
+        2.0 * contest.expected.of_rankings(SAME_COST, NETWORK_SETS)  # Twice as many columns.
         if network
-        else 2.5 * contest.expected.of_one(statistic)
+        else contest.expected.of_decoys(statistic)
     )
 
     def work(number: int) -> dict[str, list[list[float]]]:

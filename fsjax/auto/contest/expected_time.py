@@ -17,6 +17,10 @@ from fsjax.auto.contest.schedule import SIMPLE_METHOD
 #: Least effort of a simple method; a method that takes too long even then is left out.
 _MIN_EFFORT = 0.1
 
+#: Rankings of a fold that take as long as that of all rows and twice as many columns, where columns
+#: and decoys are correlated (spectra, pictures), and seconds of the model of decoys by columns^3.
+_DECOYS, _MODEL = 6.0, 5e-9
+
 
 class ExpectedTime:
     """Expected seconds of the work of the contenders.
@@ -65,6 +69,11 @@ class ExpectedTime:
             return self.of_ranking(name) * self._pace.of(name)
         # The median: a single fold may have had to wait for the processor.
         return float(np.median(seconds)) if seconds else 0.0
+
+    def of_decoys(self, *names: str, count: int = 1) -> float:
+        """Seconds of the model of decoys, and of rankings beside them by some simple methods."""
+        model = _MODEL * self._shape()[1] ** 3 * self._pace.of("decoys")
+        return model + count * _DECOYS * sum(map(self.of_one, names))
 
     def of_rankings(self, name: str, count: int) -> float:
         """Seconds that a method takes for ``count`` rankings of other rows than those of the folds.
