@@ -6,9 +6,9 @@ from typing import Final
 NARROW: Final = (
     "l1_l21",
     "icap",
+    "lassonet",
     "stg",
     "binmask",
-    "lassonet",
     "ip_cae",
     "deep_lasso",
     "entryprune",
@@ -16,10 +16,10 @@ NARROW: Final = (
 WIDE: Final = (
     "icap",
     "l1_l21",
-    "lassonet",
     "binmask",
-    "entryprune",
+    "lassonet",
     "ip_cae",
+    "entryprune",
     "stg",
     "deep_lasso",
 )
