@@ -170,9 +170,9 @@ def measure(method: str, axis: str) -> dict[str, str]:
 
 
 def exponent(sizes: Sequence[int], costs: Sequence[float]) -> float:
-    """The slope over the largest sizes on log-log axes, by least squares."""
+    """The slope over the largest sizes on log-log axes, by least squares, to 0.01."""
     logs = np.log(sizes[-LARGEST:]), np.log(costs[-LARGEST:])
-    return float(np.polyfit(*logs, 1)[0])
+    return round(float(np.polyfit(*logs, 1)[0]), 2) + 0.0  # Without a sign of zero.
 
 
 def draw(table: pd.DataFrame) -> Figure:
