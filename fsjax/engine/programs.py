@@ -163,9 +163,10 @@ class Program(Generic[R]):
                 )
                 if (program := load(path, arrays)) is None:
                     # A new function each time, so that JAX releases the program with ours.
-                    function = functools.partial(self.function, **static)
-                    lowered = jax.jit(function, donate_argnums=self.donate).lower(*arrays)
-                    program = compile_and_store(path, lowered, arrays, options)
+                    whole, stored = functools.partial(self.function, **static), path is not None
+                    # What JAX lowers finds a stored program; it drops arrays that are not used.
+                    jitted = jax.jit(whole, donate_argnums=self.donate, keep_unused=stored)
+                    program = compile_and_store(path, jitted.lower(*arrays), arrays, options)
                 _kept[key] = program
             _discard_oldest()
             return program

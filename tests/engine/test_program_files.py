@@ -75,6 +75,26 @@ def test_other_code_of_the_same_program_compiles_nothing(folder: Path, monkeypat
     assert traces == [2.0, 2.0]
 
 
+@programs.program()
+def of_one(tree: dict[str, jax.Array], *, name: str) -> jax.Array:
+    return 2 * tree[name].sum()
+
+
+def test_arrays_that_a_program_does_not_use_count_as_well(folder: Path) -> None:
+    """JAX drops them, and lowers the same code whatever they are."""
+    ones = jnp.ones(2)
+    for name, unused in (
+        ("a", 0 * ones),
+        ("b", 0 * ones),
+        ("a", jnp.ones(3)),
+        ("a", jnp.ones(3, int)),
+    ):
+        for _ in range(2):
+            programs.free()
+            tree = {"a": unused, "b": unused} | {name: ones}
+            assert of_one(tree, name=name) == 4.0
+
+
 @pytest.mark.parametrize("kind", ["described", "executable"])
 def test_a_damaged_file_is_written_anew(kind: str, folder: Path, monkeypatch) -> None:
     run_anew(scaled, 1.0, by=2.0)
