@@ -283,9 +283,9 @@ BENCHMARKS: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
     "topology, SET": lambda _: topology.set_epoch(8, 2),
     "topology, Nerva": _nerva,
 } | {
-    f"growth, {method}": lambda _, method=method: {
-        "cpu_ms": growth.epoch_ms(method, {"D": 16, "N": 64, "K": 4, "hidden": 8, "seeds": 2})
-    }
+    f"growth, {method}": lambda _, method=method: growth.cost(
+        method, {"D": 16, "N": 64, "K": 4, "hidden": 8, "seeds": 2}
+    )._asdict()
     for method in growth.METHODS
 }
 
