@@ -6,6 +6,7 @@ Nothing slow is imported until the arguments are parsed, so that ``--help`` and 
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import signal
 import sys
@@ -172,6 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
       SystemExit: for mistakes in flags, after ``--help``, and where nobody reads the output.
     """
+    os.environ["MPLBACKEND"] = "agg"  # Pictures are files, whatever a notebook's shell asks for.
     with end_with_reader():
         code = _run(arguments)
         if arguments is None:

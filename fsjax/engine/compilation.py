@@ -69,11 +69,7 @@ def cache_by_default() -> None:
 
 
 def default_folder() -> Path | None:
-    """The default folder of the cache, or ``None`` if ``FSJAX_CACHE=off``.
-
-    It depends on the type of processor, because machines that share a home directory may not be
-    able to run each other's programs.
-    """
+    """The default folder of the cache for this processor; ``None`` if ``FSJAX_CACHE=off``."""
     folder_name = os.environ.get("FSJAX_CACHE", "")
     if folder_name.lower() == "off":
         return None

@@ -150,6 +150,13 @@ def test_the_installed_command(folder):
     assert done.stdout.startswith("fsjax ")
 
 
+@pytest.mark.slow
+def test_an_unknown_backend_of_matplotlib_is_not_used(folder):
+    command = [sys.executable, "-m", "fsjax", "select", "table.csv", *FLAGS, "--workdir=run"]
+    subprocess.run(command, env=os.environ | {"MPLBACKEND": "nonsense"}, check=True)
+    assert Path("run/report.html").exists()
+
+
 def test_versions(folder):
     done = subprocess.run(
         [sys.executable, "-m", "fsjax", "--version"], capture_output=True, text=True, check=True

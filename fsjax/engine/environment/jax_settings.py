@@ -26,7 +26,7 @@ def setting(name: str) -> Any:
 
 @functools.cache
 def processor_type() -> str:
-    """A digest of the type of processor, which not all machine code runs on."""
+    """A digest of the type of processor: machines that share a home may not share programs."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
