@@ -6,20 +6,20 @@ from typing import Final
 NARROW: Final = (
     "l1_l21",
     "icap",
+    "sand",
     "lassonet",
     "stg",
     "binmask",
     "ip_cae",
     "deep_lasso",
-    "entryprune",
 )
 WIDE: Final = (
     "icap",
     "l1_l21",
+    "sand",
     "binmask",
     "lassonet",
     "ip_cae",
-    "entryprune",
     "stg",
     "deep_lasso",
 )

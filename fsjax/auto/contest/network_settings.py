@@ -90,7 +90,7 @@ TRAININGS: Mapping[str, ContenderTraining] = MappingProxyType(
             steps=200,
             importance=selected_weights,
         ),
-        "entryprune": ContenderTraining({"every": 5, "candidates": 0.5}, steps=500),
+        "sand": ContenderTraining({"learning_rate": 0.003}, steps=500),
         "lassonet": ContenderTraining(
             {
                 "hidden": (32,),
@@ -205,7 +205,7 @@ COSTS: Mapping[str, Cost] = MappingProxyType(
         "l1_l21": Cost(0.2, 0.15, 4e-3, 1.5e-6, steps=1),
         "binmask": Cost(1.4, 0.5, 1.8e-4, 3e-9),
         "ip_cae": Cost(1.7, 0.6, 1.1e-4, 1.5e-9, column=1.6e-6),
-        "entryprune": Cost(2.5, 0.6, 1.4e-4, 8e-9),
+        "sand": Cost(1.6, 0.5, 1.6e-4, 1.3e-8),
         "lassonet": Cost(2.5, 0.6, 3e-5, 3e-9, steps=1000),
         "deep_lasso": Cost(1.8, 0.6, 3.4e-4, 2e-8),
         "stg": Cost(1.3, 0.5, 1.6e-4, 4e-9),

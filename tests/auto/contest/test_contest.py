@@ -375,7 +375,7 @@ def units_of_many_sizes() -> tuple[Part, np.ndarray]:
     return Part(standardise(raw)[0], y, raw), groups
 
 
-@slow_ids("binmask", "deep_lasso", "entryprune", "ip_cae", "lassonet", "shadow", "stg")
+@slow_ids("binmask", "deep_lasso", "ip_cae", "lassonet", "sand", "shadow", "stg")
 @pytest.mark.parametrize(
     "name", [name for name in (*SIMPLE, *contenders(400, 42, "classification")) if name != "random"]
 )

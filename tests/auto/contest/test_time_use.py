@@ -13,7 +13,7 @@ from fsjax.auto.contest import expected_time, network_rankings
 from fsjax.auto.contest.rankers import SIMPLE, Ranking
 from fsjax.auto.contest.rankers.parts import Part
 
-NETWORKS = ("icap", "l1_l21", "binmask", "lassonet", "deep_lasso", "entryprune", "ip_cae", "stg",
+NETWORKS = ("icap", "l1_l21", "binmask", "lassonet", "deep_lasso", "sand", "ip_cae", "stg",
             "wast")  # fmt: skip
 
 #: Seconds of the rankings by a network, which are trained together.
