@@ -17,7 +17,13 @@ from fsjax.auto.contest.problem import Problem, design_of_units
 from fsjax.auto.contest.rankers import SIMPLE
 from fsjax.auto.contest.row_weights import weighted_rows_of
 from fsjax.auto.contest.rule import CONSENSUS
-from fsjax.auto.contest.scoring import RANKED, choose_metric, extreme_share, normal_scores
+from fsjax.auto.contest.scoring import (
+    RANKED,
+    choose_metric,
+    extreme_share,
+    hundredth,
+    normal_scores,
+)
 from fsjax.auto.reading.column_operations import is_sparse_table
 from fsjax.auto.reading.columns import Design, design
 from fsjax.auto.reading.notes import TARGET, Note
@@ -83,12 +89,12 @@ def read_request(X: Any, y: Any, settings: Settings) -> tuple[Problem, Names, tu
     table, rows, of_copies, rare = _without_copies(table, rows, settings)
     if len(keep) >= table.num_units:
         raise ConfigError("keep names all columns; leave at least one to choose")
-    target = rows.y
+    target, unranked = rows.y, None
     metric = choose_metric(settings.metric, rows.task, target)
     if metric.name == RANKED:
         if settings.metric is None:
             notes = (*notes, Note(TARGET, "target", _extreme(target)))
-        target = normal_scores(target)
+        target, unranked = normal_scores(target), target
     numbers = {name: number for number, name in enumerate(table.units)}
     problem = Problem(
         design=table,
@@ -103,6 +109,7 @@ def read_request(X: Any, y: Any, settings: Settings) -> tuple[Problem, Names, tu
         keep=tuple(numbers[name] for name in keep),
         costs=None if settings.costs is None else _costs(settings.costs, table, X),
         weights=None if rows.weights is None else rows.weights / rows.weights.mean(),
+        unranked=unranked,
     )
     return problem, rows.classes, (*of_copies, *notes, *of_rows, *rare, *table.notes)
 
@@ -143,9 +150,9 @@ def _without_copies(
 
 def _extreme(y: np.ndarray) -> str:
     return (
-        f"has extreme values: a hundredth of the rows carry {100 * extreme_share(y):.0f} % of the "
-        "variance; so its ranks (as normal scores) are predicted; choose the metric r2 to predict "
-        "the values"
+        f"has extreme values: {hundredth(len(y))} of {len(y)} rows carry "
+        f"{100 * extreme_share(y):.0f} % of the variance; so its ranks (as normal scores) are "
+        "predicted; choose the metric r2 to predict the values"
     )
 
 

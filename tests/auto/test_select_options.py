@@ -11,6 +11,7 @@ import pytest
 from auto_helpers import LINEAR, QUICK, table
 from bad_calls import bad_calls, refuses
 from marks import slow_ids
+from scipy import stats
 
 import fsjax
 from fsjax.auto import pipeline
@@ -96,8 +97,10 @@ def test_martingale_residuals_are_those_of_the_definition():
     assert abs(martingale_residuals(y).sum()) < 1e-12
 
 
-def test_time_that_is_too_short_for_any_score_leaves_a_ranking(tmp_path):
+def test_time_that_is_too_short_for_any_score_leaves_a_ranking_and_pages(tmp_path):
     frame, y = table()
+    fsjax.select(frame, frame["weight"] ** 2, budget=1e-6, workdir=tmp_path / "numbers")
+    assert (tmp_path / "numbers" / "report.html").exists()
     result = fsjax.select(frame, y, budget=1e-6, workdir=tmp_path)
     assert result.undecided and not result.better_than_chance and result.columns == []
     assert result.statements[0].startswith("Undecided: no fold of the cross-validation was scored")
@@ -187,6 +190,28 @@ def test_columns_to_keep_and_to_drop():
     assert result.columns[0] == "noise 3" and "weight" in result.columns
     assert "kind" not in set(result.table["column"])
     assert result.facts.kept == ["noise 3"]
+    # They are selected in any case, so that nothing is said about how often.
+    assert np.isnan(result.table.set_index("column").loc["noise 3", "frequency"])
+    assert "and 1 named in keep" in result.statements[0]
+    rng = np.random.default_rng(1)
+    nothing = fsjax.select(frame, rng.normal(size=240), **LINEAR, budget=None, keep=["weight"])
+    assert nothing.columns == ["weight"] and not nothing.better_than_chance
+    assert "Only the columns named in keep are selected" in nothing.statements[0]
+
+
+@pytest.mark.slow
+def test_effects_have_the_unit_of_a_target_whose_ranks_are_predicted_and_names_of_outputs():
+    rng = np.random.default_rng(15)
+    X = pd.DataFrame(rng.normal(size=(150, 3)), columns=list("abc"))
+    y = 1000 * np.exp(1.6 * X["a"] + 1.2 * rng.normal(size=150))
+    result = fsjax.select(X, y, **LINEAR, budget=None)
+    slope = np.mean(stats.zscore(X["a"]) * (y - y.mean()))
+    assert result.metric == "rank_r2" and result.table["slope"][0] == pytest.approx(slope)
+    assert result.effects["curve"][0].predictions.min() > 0
+    both = pd.DataFrame({"smoker": (X["a"] > 0).astype(int), "ill": (X["b"] > 1.2).astype(int)})
+    result = fsjax.select(X, both, **LINEAR, budget=None)
+    assert set(result.table["direction"]) >= {"smoker rises", "ill rises"}
+    assert any("with 'ill'" in note.text for note in result.notes)
 
 
 @pytest.mark.slow

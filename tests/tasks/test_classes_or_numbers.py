@@ -75,6 +75,18 @@ def test_a_task_overrides_the_rule() -> None:
         read_target(MANY, "classification", 100)
 
 
+def test_a_text_among_the_numbers_of_a_target_does_not_make_them_classes() -> None:
+    numbers = np.round(np.random.default_rng(0).normal(5, 1, 120), 1).astype(str).astype(object)
+    numbers[3] = "<3.0"
+    found = read_target(numbers, None, 120)
+    assert found.task == "regression" and found.values[3] == 1.5 and "limit" in found.notes[0].text
+    numbers[3] = "?"
+    with pytest.raises(DataError, match="'\\?' in 1 of 120 rows"):
+        read_target(numbers, None, 120)
+    # Grades, one of which is no number, are classes.
+    assert read_target(np.resize(["1", "2", "3", "x"], 120), None, 120).classes == tuple("123x")
+
+
 @pytest.mark.slow
 def test_estimators_of_classes_make_classes_and_warn() -> None:
     X = np.random.default_rng(0).normal(size=(132, 3))

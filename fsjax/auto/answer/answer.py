@@ -80,7 +80,8 @@ def _tables(
       shown: ``(G,)`` all units, the selected ones first.
     """
     problem, choice, chosen = contest.problem, findings.choice, findings.chosen
-    design, y, task, seed = problem.design, problem.y, problem.task, problem.seed
+    design, task, seed = problem.design, problem.task, problem.seed
+    y = problem.y if problem.unranked is None else problem.unranked
     tables: dict[str, Any] = {"table": column_rows(design, shown, findings)}
     if choice is not None:
         tables["comparisons"] = comparison_table(findings.comparisons)
@@ -137,7 +138,7 @@ def _facts(request: Request, contest: Contest, findings: Findings, choice: Choic
         rows_compared=len(problem.y),
         columns_offered=design.num_units,
         columns_left_out=sum(note.kind in LEFT_OUT for note in request.notes),
-        classes=None if request.classes is None else list(request.classes),
+        classes=list(request.classes or ()) if problem.task == "classification" else None,
         row_groups=problem.row_groups is not None,
         folds=problem.folds,
         rounds=len(problem.rounds),

@@ -13,13 +13,13 @@ from fsjax.auto.certainty.decoy_competition import why_no_decoys
 from fsjax.auto.certainty.findings import Findings
 from fsjax.auto.certainty.permutation_test import (
     FOLDS_LEVEL,
-    LEVEL,
     MIN_DRAWS,
     ROWS,
     UNDECIDED,
 )
 from fsjax.auto.contest.cross_validation import NO_TIME, Contest
 from fsjax.auto.contest.method_names import ALL, selected_by, title
+from fsjax.auto.contest.problem import Problem
 from fsjax.auto.contest.rule import Choice
 from fsjax.auto.contest.scoring import Metric
 from fsjax.auto.reading.notes import METHODS, Note
@@ -55,29 +55,32 @@ def sentences(
     if choice is None or not findings.verdict.better:
         return [*_nothing_found(findings, metric, len(contest.problem.y)), *few_rows]
     return [
-        _selected(findings, choice, units, fdr, why_no_decoys(contest.problem)),
+        _selected(findings, choice, contest.problem, fdr),
         f"Better than chance: {findings.verdict.words}.",
         _scores(findings, choice, metric, contest.judge.words),
         *few_rows,
-        *_certainty(findings, choice),
+        *_certainty(findings, choice, contest.problem.keep),
         *comparison_sentences(
             [
                 Compared(row.against, *row.difference[:3], row.verdict)
                 for row in findings.comparisons
             ],
             metric,
-            _paired_over(findings.comparisons),
+            _paired_over(findings.comparisons, contest, choice),
         ),
         *_alternatives(findings.enough, choice, units),
     ]
 
 
-def _paired_over(comparisons: Sequence[Comparison]) -> str:
-    """Over what the first comparison is paired, for example ``400 rows``."""
+def _paired_over(comparisons: Sequence[Comparison], contest: Contest, choice: Choice) -> str:
+    """Over what the first comparison is paired, for example ``400 rows in 2 rounds of folds``."""
     if not comparisons:
         return ""
     first = comparisons[0].difference
-    return f"{first.pairs:,} {first.unit}"
+    scores = contest.records.scores()[choice.method, choice.size]
+    rounds = math.ceil((~np.isnan(scores)).sum() / contest.problem.folds)
+    several = f" in {rounds} rounds of folds" if rounds > 1 and first.unit != "folds" else ""
+    return f"{first.pairs:,} {first.unit}{several}"
 
 
 def columns(number: int) -> str:
@@ -132,7 +135,9 @@ def left_out(reasons: Mapping[str, str]) -> list[Note]:
 
 def _nothing_found(findings: Findings, metric: Metric, rows: int) -> list[str]:
     """The verdict where no column is selected."""
-    verdict, no_selection = findings.verdict, "No column is selected; columns.csv ranks them all"
+    verdict = findings.verdict
+    selected = "Only the columns named in keep are" if len(findings.chosen) else "No column is"
+    no_selection = f"{selected} selected; columns.csv ranks them all"
     if findings.choice is None:
         return [
             "Undecided: no fold of the cross-validation was scored in time; allow a longer budget. "
@@ -140,6 +145,12 @@ def _nothing_found(findings: Findings, metric: Metric, rows: int) -> list[str]:
         ]
     score = metric.show(findings.score[0])
     nothing = metric.show(findings.no_columns)
+    if math.isnan(findings.score[0]) and verdict.chance.better:
+        return [
+            f"Undecided: the columns are related to the target, {verdict.words}; but too few folds "
+            "have test rows and training rows of several kinds, or were scored in time, to say "
+            f"how well the whole procedure predicts it. {no_selection}."
+        ]
     if verdict.unpredicted:
         other = ", or the metric auc," if metric.name == "accuracy" else ""
         return [
@@ -150,6 +161,13 @@ def _nothing_found(findings: Findings, metric: Metric, rows: int) -> list[str]:
         ]
     if not verdict.undecided:
         first = f"Nothing was found that predicts the target better than chance: {verdict.words}."
+    elif verdict.chance.possible < MIN_DRAWS:
+        first = (
+            "Undecided: it is not known whether the target can be predicted better than chance: "
+            f"{verdict.words}. Groups or the order of time leave "
+            f"{count(verdict.chance.possible, 'permutation')} only, too few for a test; more "
+            "groups, or more rows of a series, may decide."
+        )
     elif verdict.chance.draws < MIN_DRAWS:
         first = (
             "Undecided: it is not known whether the target can be predicted better than chance: "
@@ -166,7 +184,7 @@ def _nothing_found(findings: Findings, metric: Metric, rows: int) -> list[str]:
     else:
         first = (
             f"Undecided: there is weak evidence that the target can be predicted: {verdict.words}. "
-            f"A finding needs p of at most {LEVEL:g}, and above {UNDECIDED:g} is chance; more rows "
+            f"A finding needs p of at most {verdict.chance.level:.2g}, and above {UNDECIDED:g} is chance; more rows "
             "may decide."
         )
     _, low, high = findings.score
@@ -196,10 +214,9 @@ def interval_above_none(low: float, nothing: float, p_value: float) -> str:
     )
 
 
-def _selected(
-    findings: Findings, choice: Choice, units: int, fdr: float | None, no_decoys: str | None
-) -> str:
+def _selected(findings: Findings, choice: Choice, problem: Problem, fdr: float | None) -> str:
     """The first sentence: how many columns, by which method."""
+    units, kept = problem.design.num_units, len(problem.keep)
     if choice.method == ALL:
         prediction = (
             f"All {units:,} columns are needed to predict the target: no smaller selection that "
@@ -208,11 +225,12 @@ def _selected(
     else:
         prediction = (
             f"{choice.size:,} of {units:,} columns {_are(choice.size)} enough to predict the "
-            f"target: {'that' if choice.size == 1 else 'those'} {selected_by(choice.method)}."
+            f"target: {'that' if choice.size == 1 else 'those'} {selected_by(choice.method)}"
+            f"{f' and {kept:,} named in keep' if kept else ''}."
         )
     if fdr is None:
         return prediction
-    return f"{_discoveries(findings, units, fdr, no_decoys)} {prediction}"
+    return f"{_discoveries(findings, units, fdr, why_no_decoys(problem))} {prediction}"
 
 
 def _discoveries(findings: Findings, units: int, fdr: float, no_decoys: str | None) -> str:
@@ -247,15 +265,20 @@ def _scores(findings: Findings, choice: Choice, metric: Metric, judge: str) -> s
         interval = f" (95 % interval {metric.show(low)} to {metric.show(high)})"
     return (
         f"Cross-validated {metric.short} of the whole procedure, selection included: "
-        f"{metric.show(score)}{interval}; of this selection {metric.show(choice.mean)}, of all "
-        f"columns {metric.show(findings.all_columns)}, without any column "
+        f"{metric.show(score)}{interval}; on the same folds, of this selection "
+        f"{metric.show(findings.of_choice)}, of all columns "
+        f"{metric.show(findings.all_columns)}, without any column "
         f"{metric.show(findings.no_columns)}. All predictions are made by {judge}."
     )
 
 
-def _certainty(findings: Findings, choice: Choice) -> list[str]:
-    """How sure single columns are, beside the statement that together they are enough."""
-    chosen, number = findings.chosen, len(findings.chosen)
+def _certainty(findings: Findings, choice: Choice, keep: Sequence[int]) -> list[str]:
+    """How sure single columns are, beside the statement that together they are enough.
+
+    Nothing is said about those of ``keep``, which are selected in any case.
+    """
+    chosen = findings.chosen[~np.isin(findings.chosen, keep)]
+    number, besides = len(chosen), " besides those named in keep" if keep else ""
     if not number or choice.method == ALL:
         return []
     facts, unsure = [], False
@@ -291,14 +314,14 @@ def _certainty(findings: Findings, choice: Choice) -> list[str]:
         ]
     if number == 1:
         meaning = " Another column may carry the same information." if unsure else ""
-        return [f"The selected column {', and '.join(facts)}.{meaning}"]
+        return [f"The selected column{besides} {', and '.join(facts)}.{meaning}"]
     meaning = (
         " Together they predict, but which of them matter is not settled: other columns may carry "
         "the same information."
         if unsure
         else ""
     )
-    return [f"Of the {number:,} selected columns, {', and '.join(facts)}.{meaning}"]
+    return [f"Of the {number:,} selected columns{besides}, {', and '.join(facts)}.{meaning}"]
 
 
 def _some_are(part: int, number: int) -> str:

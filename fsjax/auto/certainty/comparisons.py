@@ -86,8 +86,8 @@ def choices_by_fold(contest: Contest) -> dict[FoldKey, Key]:
 def paired_difference(contest: Contest, choice: Choice, name: str) -> Difference | None:
     """The difference of the selection and another method over rows; ``None`` if not known.
 
-    The interval contains that of the choice, and that of the whole procedure, whose choices do not
-    know the rows that are scored: the choice is the best of many, and the procedure less stable.
+    It is that of the whole procedure, whose choices do not know the rows that are scored. The
+    interval contains that of the choice, too: the procedure is less stable than what it chooses.
     """
     problem = contest.problem
     if problem.weights is not None:
@@ -95,7 +95,7 @@ def paired_difference(contest: Contest, choice: Choice, name: str) -> Difference
         return None
     clusters, unit = dependent_rows(problem)
     same = dict.fromkeys(_folds(problem), (choice.method, choice.size))
-    both = [row_gains(contest, chosen, name) for chosen in (same, choices_by_fold(contest))]
+    both = [row_gains(contest, chosen, name) for chosen in (choices_by_fold(contest), same)]
     if not all(both):
         return None
     return wider(*(mean_difference(gains, clusters, unit) for gains in both))

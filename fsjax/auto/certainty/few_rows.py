@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fsjax.auto.contest.problem import Problem
-from fsjax.auto.contest.scoring import Metric
+from fsjax.auto.contest.scoring import RANKED, Metric
 from fsjax.auto.reading.target import Names
 
 #: Quantile of the normal distribution of a 95 % interval.
@@ -46,7 +46,11 @@ class RowCounts(NamedTuple):
 
 
 def counts_of(problem: Problem, classes: Names = None) -> RowCounts:
-    """The numbers of independent rows on which methods were compared."""
+    """The numbers of independent rows on which methods were compared.
+
+    Args:
+      classes: names of the classes, or of several labels.
+    """
     y, unit = _independent(problem)
     if problem.task == "classification":
         sizes = np.bincount(y.astype(int))
@@ -60,7 +64,8 @@ def counts_of(problem: Problem, classes: Names = None) -> RowCounts:
         scarcer = np.minimum(positive, len(y) - positive)
         label = int(scarcer.argmin())
         word = "with" if positive[label] <= len(y) / 2 else "without"
-        return RowCounts(len(y), int(scarcer[label]), f"{word} label {label}", unit)
+        name = f"label {label}" if classes is None else repr(classes[label])
+        return RowCounts(len(y), int(scarcer[label]), f"{word} {name}", unit)
     return RowCounts(len(y), len(y), "", unit)
 
 
@@ -82,7 +87,7 @@ def bounds_of(score: float, metric: Metric, counts: RowCounts, factor: float = 1
     if metric.name in ("auc", "concordance_index"):
         fewest = max(counts.fewest * factor, 1.0)
         return _wilson(score, _rows_of_area(score, fewest, max(rows - fewest, fewest)))
-    if metric.name in ("r2", "d2"):
+    if metric.name in ("r2", RANKED, "d2"):
         return _squared_correlation(score, rows)
     return None
 

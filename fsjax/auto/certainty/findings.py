@@ -42,7 +42,8 @@ class Findings(NamedTuple):
       ranking: by the chosen method, or else the univariate filter, on all rows.
       verdict: whether the target can be predicted better than chance.
       score: cross-validated score of the whole procedure, with its 95 % interval.
-      all_columns, no_columns: scores with all columns, and without any.
+      of_choice, all_columns, no_columns: scores of the choice, with all columns, and without any,
+        on the same folds, those of the first round.
       decoys: the competition of columns and decoys.
       stability: how often halves of the rows select each unit.
       chosen: the selected units, the most important first.
@@ -54,6 +55,7 @@ class Findings(NamedTuple):
     ranking: Ranking
     verdict: Verdict
     score: tuple[float, float, float]
+    of_choice: float
     all_columns: float
     no_columns: float
     decoys: Decoys
@@ -74,23 +76,30 @@ def find(request: Request, contest: Contest, chance: Chance, finer: bool = True)
     problem, choice = contest.problem, contest.choice()
     ranking = on_all_rows(request.table, contest, choice or by_filter(problem))
     if choice is None:
-        return _nothing(chance, ranking, problem.design.num_units)
+        return _nothing(chance, ranking, problem)
     scores, nothing = contest.records.scores(), chance_level(problem)
     folds, margin = problem.folds, problem.metric.margin
     honest = rule.nested_scores(scores, folds, margin)
     decision = verdict(chance, honest, nothing[:folds], problem, lambda: smallest_q_value(problem))
     compared = compare(contest, choice) if decision.better else []
     decoys, stability = _certainty(contest, choice, decision, finer)
+    # Halves select those of ``keep`` in any case.
+    stability.frequency[list(problem.keep)] = _UNKNOWN
     mean, low, high = interval(honest, problem.share)
     if np.isfinite([low, high]).all():
         low, high = np.clip([low, high], *problem.metric.bounds).tolist()
-    all_columns = scores.get((ALL, problem.design.num_units))
+
+    def first_round(method: str, size: int) -> float:
+        known = scores.get((method, size), nothing * _UNKNOWN)[:folds]
+        return float(np.mean(known[~np.isnan(known)])) if not np.isnan(known).all() else _UNKNOWN
+
     return Findings(
         choice=choice,
         ranking=ranking,
         verdict=decision,
         score=widened((mean, low, high), problem.metric, counts_of(problem, request.classes)),
-        all_columns=_UNKNOWN if all_columns is None else float(np.nanmean(all_columns)),
+        of_choice=first_round(choice.method, choice.size),
+        all_columns=first_round(ALL, problem.design.num_units),
         no_columns=float(np.nanmean(nothing[:folds])),
         decoys=decoys,
         stability=stability,
@@ -105,18 +114,20 @@ def by_filter(problem: Problem) -> Choice:
     return Choice("univariate", problem.sizes[0], _UNKNOWN, "univariate", 1, _UNKNOWN, _UNKNOWN)
 
 
-def _nothing(chance: Chance, ranking: Ranking, units: int) -> Findings:
+def _nothing(chance: Chance, ranking: Ranking, problem: Problem) -> Findings:
     """What is known where time was up before any fold was scored."""
+    units = problem.design.num_units
     return Findings(
         choice=None,
         ranking=ranking,
         verdict=Verdict(False, True, chance, 1.0),
         score=(_UNKNOWN, _UNKNOWN, _UNKNOWN),
+        of_choice=_UNKNOWN,
         all_columns=_UNKNOWN,
         no_columns=_UNKNOWN,
         decoys=no_decoys(units, "l1"),
         stability=Frequencies(np.full(units, np.nan), 0),
-        chosen=np.zeros(0, int),
+        chosen=np.array(problem.keep, int),
     )
 
 
@@ -149,11 +160,11 @@ def _certainty(
 def _chosen(
     request: Request, order: np.ndarray, choice: Choice, decoys: Decoys, decision: Verdict
 ) -> np.ndarray:
-    """The selected units, the most important first."""
+    """The selected units, the most important first; those of ``keep`` in any case."""
+    keep = np.isin(order, request.table.keep)
     if not decision.better:
-        return np.zeros(0, int)
+        return order[keep]
     if request.fdr is not None:
-        keep = np.isin(order, request.table.keep)
         low = np.nan_to_num(decoys.rates[order], nan=1.0) <= request.fdr
         return order[keep | (low & (decoys.sets > 0))]
     return order[: len(order) if choice.method == ALL else choice.size]

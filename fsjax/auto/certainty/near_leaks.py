@@ -202,17 +202,22 @@ def _far_above(
 def _goals(goals: Goals, groups: np.ndarray | None, seed: int) -> list[_Goal]:
     """Classes with enough rows, and ranks of numbers, with their folds."""
     result = []
+    count = 3 if groups is None else min(3, len(np.unique(groups)))
     for classes in goals.classes[:10]:
         labels, codes, counts = np.unique(classes, return_inverse=True, return_counts=True)
         if counts.min() >= 5 and len(labels) <= 30:
             splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
-            folds = splitter(3, shuffle=True, random_state=seed).split(codes, codes, groups)
-            result.append(_Goal(codes, "AUC", list(folds)))
+            folds = list(
+                splitter(count, shuffle=True, random_state=seed).split(codes, codes, groups)
+            )
+            # Groups may leave a class out of the rows that a model learns from.
+            if all(len(np.unique(codes[train])) == len(labels) for train, _ in folds):
+                result.append(_Goal(codes, "AUC", folds))
     for numbers in goals.numbers[:5]:
         ranked = ranks(numbers[:, None])[:, 0] / len(numbers)
         splitter = KFold if groups is None else GroupKFold
-        folds = splitter(3, shuffle=True, random_state=seed).split(ranked, None, groups)
-        result.append(_Goal(ranked, "R2", list(folds)))
+        parts = splitter(count, shuffle=True, random_state=seed).split(ranked, None, groups)
+        result.append(_Goal(ranked, "R2", list(parts)))
     return result
 
 

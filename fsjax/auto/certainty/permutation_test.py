@@ -69,10 +69,12 @@ class Chance(NamedTuple):
     Attributes:
       as_good: number of permuted targets that are predicted at least as well as the target.
       draws: number of permutations.
+      possible: how many there are at most, by groups and by the order of time.
     """
 
     as_good: int
     draws: int
+    possible: int = DRAWS
 
     @property
     def p_value(self) -> float:
@@ -80,14 +82,19 @@ class Chance(NamedTuple):
         return (self.as_good + 1) / (self.draws + 1)
 
     @property
+    def level(self) -> float:
+        """:data:`LEVEL`, or the smallest p-value that so few permutations can show."""
+        return max(LEVEL, 1.0 / (self.possible + 1))
+
+    @property
     def better(self) -> bool:
-        """Whether the target is predicted better than chance, at :data:`LEVEL`."""
-        return self.draws >= MIN_DRAWS and self.p_value <= LEVEL
+        """Whether the target is predicted better than chance, at :attr:`level`."""
+        return self.draws >= MIN_DRAWS and self.p_value <= self.level
 
     @property
     def undecided(self) -> bool:
         """Whether these draws show neither a finding nor chance."""
-        return self.draws < MIN_DRAWS or LEVEL < self.p_value <= UNDECIDED
+        return self.draws < MIN_DRAWS or self.level < self.p_value <= UNDECIDED
 
 
 class Verdict(NamedTuple):
@@ -125,7 +132,7 @@ class Verdict(NamedTuple):
     @property
     def level(self) -> float:
         """Significance level of the test that decided."""
-        return FOLDS_LEVEL if self.by_folds or self.unpredicted else LEVEL
+        return FOLDS_LEVEL if self.by_folds or self.unpredicted else self.chance.level
 
     @property
     def words(self) -> str:
@@ -138,7 +145,7 @@ class Verdict(NamedTuple):
                 f"significance level {FOLDS_LEVEL:g}; the permutation test, which detects single "
                 f"columns and sums of them: {_permutations(self.chance)}"
             )
-        return f"{_permutations(self.chance)}, significance level {LEVEL:g}"
+        return f"{_permutations(self.chance)}, significance level {self.chance.level:.2g}"
 
 
 class _View(NamedTuple):
@@ -196,9 +203,8 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock) -> Chance:
         statistics += piece["scores"]
         size = int(np.clip(_NUMBERS // width, 1, _CHUNK))
         seconds = piece["seconds"]
-    if len(statistics) < 2:
-        return Chance(0, 0)
-    return largest_score(np.array(statistics))
+    drawn = Chance(0, 0) if len(statistics) < 2 else largest_score(np.array(statistics))
+    return drawn._replace(possible=len(orders))
 
 
 def _stage(drawn: int) -> schedule.Stage:
@@ -236,11 +242,11 @@ def verdict(
         not contradict.
     """
     p_value = above_chance(honest, nothing, problem.share)
-    predicted = mean_gain(honest, nothing) > 0
-    better = (chance.better or p_value < FOLDS_LEVEL) and predicted
-    unpredicted = chance.better and not predicted
+    gain = mean_gain(honest, nothing)
+    better = (chance.better or p_value < FOLDS_LEVEL) and gain > 0
+    unpredicted = chance.better and gain <= 0
     q_value = float("nan") if better or chance.better or chance.undecided else smallest_q()
-    undecided = not better and (unpredicted or chance.undecided or q_value <= UNDECIDED)
+    undecided = not better and (chance.better or chance.undecided or q_value <= UNDECIDED)
     return Verdict(better, undecided, chance, p_value, unpredicted, q_value)
 
 

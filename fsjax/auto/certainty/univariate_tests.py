@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 from scipy.sparse import csr_array
+from scipy.special import gammaln
 
 from fsjax.auto.contest.rankers import targets
 from fsjax.auto.contest.rankers.parts import standardise
@@ -69,6 +70,9 @@ def _by_row(X: Columns, y: np.ndarray, task: str) -> ColumnTests:
     with np.errstate(divide="ignore"):
         statistic = np.abs(correlation) * np.sqrt(freedom / (1.0 - correlation**2))
     p_values = 2.0 * stats.t.sf(statistic, freedom).min(axis=0)
+    # Of N! orders of the rows at least two are as extreme.
+    least = 2.0 * np.exp(-gammaln(X.shape[0] + 1))
+    p_values = np.maximum(p_values, min(least, 1.0))
     return ColumnTests(np.minimum(p_values * len(correlation), 1.0), correlation)
 
 
@@ -89,6 +93,8 @@ def _by_class(ranked: Columns, y: np.ndarray) -> ColumnTests:
     between = (size * np.square((class_mean - mean) / scale)).sum(axis=0)
     # Dividing by the variance of the ranks corrects the statistic for ties.
     p_values = stats.chi2.sf(between * (rows - 1) / rows, len(labels) - 1)
+    # The share of one of the assignments of the rows to classes of these sizes.
+    p_values = np.maximum(p_values, np.exp(gammaln(size + 1).sum() - gammaln(rows + 1)))
     rest_mean = (rows * mean - size * class_mean) / (rows - size)
     return ColumnTests(p_values, 0.5 + (class_mean - rest_mean) / rows)
 

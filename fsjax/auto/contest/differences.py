@@ -177,9 +177,9 @@ def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:
 
 
 def mean_gain(scores: np.ndarray, chance: np.ndarray) -> float:
-    """Mean of cross-validated scores ``(F,)`` minus scores without any column; 0 if none ran."""
+    """Mean of cross-validated scores ``(F,)`` minus scores without any column; NaN if none ran."""
     gain = _gains(scores, chance)
-    return float(gain.mean()) if len(gain) else 0.0
+    return float(gain.mean()) if len(gain) else float("nan")
 
 
 def _gains(scores: np.ndarray, chance: np.ndarray) -> np.ndarray:

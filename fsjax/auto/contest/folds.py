@@ -5,8 +5,9 @@ Also the rows of a fold as models see them, imputed and scaled by its training r
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,9 @@ _BLOCK_PAIRS = 5
 
 #: A permuted series is shifted by at least this share of its length.
 _MIN_SHIFT = 0.1
+
+#: So many groups or rows are put into each of their orders, at most 720; more into random ones.
+_FEW_UNITS = 6
 
 
 class Fold(NamedTuple):
@@ -196,40 +200,37 @@ def permutations(
       are repeated and others left out.
     - A series is shifted circularly, by at least a tenth of its length.
 
+    Where there are few orders, none occurs twice, nor that of the data, so that there may be fewer
+    than ``count``: some 0.8 N shifts, or those of at most six groups or rows.
+
     Args:
       y: ``(N,)`` or ``(N, C)``.
-      count: number of orders; a larger count starts with the same orders.
+      count: number of orders, at most; a larger count starts with the same orders.
       row_groups: ``(N,)`` labels of dependent rows, such as patients.
 
     Raises:
       ConfigError: for groups that do not fit, or together with ``ordered``.
     """
-    draw = _draw(y, row_groups, ordered)
-    orders = [draw(np.random.default_rng((seed, number))) for number in range(count)]
-    return np.array(orders, int).reshape(count, len(y))
-
-
-def _draw(
-    y: np.ndarray, row_groups: Sequence | None, ordered: bool
-) -> Callable[[np.random.Generator], np.ndarray]:
-    """From a random generator to an order of the rows ``(N,)``."""
     rows = np.arange(len(y))
     groups = group_numbers(row_groups, len(y), ordered)
     if ordered:
         least = int(np.ceil(_MIN_SHIFT * len(y)))
-        return lambda rng: np.roll(rows, rng.integers(least, max(least, len(y) - least) + 1))
-    if row_groups is None:
-        return lambda rng: rng.permutation(len(y))
+        shifts = np.arange(least, max(least, len(y) - least) + 1)
+        shifts = np.random.default_rng(seed).permutation(shifts)[:count]
+        return (rows - shifts[:, None]) % len(y)
+    number = int(groups.max()) + 1
+    if number <= _FEW_UNITS:
+        others = np.array(list(itertools.permutations(range(number))))[1:]
+        drawn = np.random.default_rng(seed).permutation(others)[:count]
+    else:
+        rngs = (np.random.default_rng((seed, draw)) for draw in range(count))
+        drawn = np.array([rng.permutation(number) for rng in rngs], int)
     by_group, sizes = np.argsort(groups, kind="stable"), np.bincount(groups)
     starts = np.cumsum(sizes) - sizes
     place = np.empty(len(y), int)
     place[by_group] = rows - np.repeat(starts, sizes)
-
-    def whole_groups(rng: np.random.Generator) -> np.ndarray:
-        source = rng.permutation(len(sizes))[groups]
-        return by_group[starts[source] + place % sizes[source]]
-
-    return whole_groups
+    source = drawn.reshape(-1, number)[:, groups]
+    return by_group[starts[source] + place % sizes[source]]
 
 
 def parts(

@@ -48,6 +48,7 @@ class Problem:
       keep: units that are always selected.
       costs: ``(G,)`` of the units, or ``None`` if all cost the same.
       weights: ``(N,)`` above 0 of the rows, 1 on average, or ``None`` if all count alike.
+      unranked: the target in its own unit if y has its normal scores, or ``None``.
     """
 
     design: Design
@@ -65,6 +66,7 @@ class Problem:
     keep: tuple[int, ...] = ()
     costs: np.ndarray | None = None
     weights: np.ndarray | None = None
+    unranked: np.ndarray | None = None
 
     @property
     def folds(self) -> int:
@@ -122,15 +124,17 @@ def with_kept(ranking: Ranking, problem: Problem) -> Ranking:
 
 def on_rows(problem: Problem, rows: np.ndarray) -> Problem:
     """The problem on some of its rows, with new folds of these rows."""
-    y, design = problem.y, problem.design
+    y, unranked, design = problem.y, problem.unranked, problem.design
     groups, weights = problem.row_groups, problem.weights
     if len(rows) < len(y):
         y = y[rows]
+        unranked = None if unranked is None else unranked[rows]
         design = dataclasses.replace(design, X=design.X[rows])
         groups = None if groups is None else groups[rows]
         weights = None if weights is None else weights[rows]
     rounds = rounds_of(y, problem.task, problem.seed, groups, problem.ordered)
-    return problem.replace(y=y, design=design, row_groups=groups, weights=weights, rounds=rounds)
+    changed = problem.replace(y=y, design=design, row_groups=groups, weights=weights)
+    return changed.replace(rounds=rounds, unranked=unranked)
 
 
 def design_of_units(table: Design, units: Sequence[int]) -> Design:
@@ -172,6 +176,7 @@ def in_proportion(problem: Problem) -> Problem:
     groups = np.arange(count) if problem.row_groups is None else problem.row_groups
     return problem.replace(
         y=problem.y[rows],
+        unranked=None if problem.unranked is None else problem.unranked[rows],
         design=dataclasses.replace(problem.design, X=problem.design.X[rows]),
         row_groups=None if problem.ordered else groups[rows],
         weights=None,

@@ -21,9 +21,16 @@ from fsjax.evaluation import concordance_index, d2_poisson
 _RARE: Final = 0.2
 
 #: The metric of numbers by their ranks, and the share of the variance of a target from which its
-#: largest hundredth makes it the default: R2 of the values would hang on these few rows.
+#: largest hundredth makes it the default: R2 of the values would hang on these few rows. Of fewer
+#: rows one carries as much by chance.
 RANKED: Final = "rank_r2"
-_EXTREME, _HUNDREDTH = 0.5, 0.01
+_EXTREME, _HUNDREDTH, _MIN_ROWS = 0.5, 0.01, 30
+
+#: Beginnings of names of scikit-learn's scorers that are never below 0.
+_SHARES: Final = (
+    "accuracy", "average_precision", "balanced_accuracy", "f1", "jaccard", "precision", "recall",
+    "roc_auc", "top_k_accuracy",
+)  # fmt: skip
 
 #: From a fitted model, test columns, test targets and optionally weights of the test rows to a
 #: score, larger is better, or NaN.
@@ -44,7 +51,7 @@ class Metric(NamedTuple):
       label: name on axes.
       short: name in sentences.
       digits: shown digits after the decimal point.
-      score: larger is better; in percent if the label says so.
+      score: larger is better; in percent if the bounds are 0 and 100.
       chance: the score without any column.
       bounds: smallest and largest possible score.
       rows: like ``score``, but the scores ``(n,)`` of single rows, whose mean it is; ``None`` if
@@ -63,7 +70,7 @@ class Metric(NamedTuple):
     @property
     def in_percent(self) -> bool:
         """Whether scores are in [0, 100]."""
-        return "percent" in self.label
+        return self.bounds == (0.0, 100.0)
 
     @property
     def margin(self) -> float:
@@ -217,7 +224,7 @@ def choose_metric(name: str | None, task: str, y: np.ndarray) -> Metric:
     if name is None:
         if two and np.bincount(y).min() < _RARE * len(y):
             return METRICS["auc"]
-        if task == "regression" and extreme_share(y) > _EXTREME:
+        if task == "regression" and len(y) >= _MIN_ROWS and extreme_share(y) > _EXTREME:
             return METRICS[RANKED]
         return METRICS[allowed[0]]
     if name == "auc" and not two:
@@ -225,7 +232,8 @@ def choose_metric(name: str | None, task: str, y: np.ndarray) -> Metric:
     if name in allowed:
         return METRICS[name]
     if name in METRICS or task == "survival" or name not in get_scorer_names():
-        names = [*allowed, *(get_scorer_names() if task != "survival" else ())]
+        others = get_scorer_names() if task != "survival" else ()
+        names = [*allowed, *(other for other in others if other != name)]
         hint = nearest(name, names)
         if hint.startswith("allowed"):
             hint = f"allowed: {', '.join(map(repr, allowed))}" + (
@@ -259,8 +267,13 @@ def extreme_share(y: np.ndarray) -> float:
     """
     columns = y.reshape(len(y), -1)
     squares = np.sort(np.square(columns - columns.mean(axis=0)), axis=0)
-    count = int(np.ceil(_HUNDREDTH * len(y)))
-    return float((squares[-count:].sum(axis=0) / squares.sum(axis=0).clip(1e-300)).max())
+    largest = squares[-hundredth(len(y)) :].sum(axis=0)
+    return float((largest / squares.sum(axis=0).clip(1e-300)).max())
+
+
+def hundredth(rows: int) -> int:
+    """A hundredth of the rows, rounded up."""
+    return int(np.ceil(_HUNDREDTH * rows))
 
 
 def normal_scores(y: np.ndarray) -> np.ndarray:
@@ -291,4 +304,12 @@ def _of_scorer(name: str, task: str) -> Metric:
                 "or another judge"
             ) from None
 
-    return Metric(name, name.replace("_", " "), name.replace("_", " "), 3, score, chance)
+    words = name.replace("_", " ")
+    return Metric(name, words, words, 3, score, chance, _bounds_of_scorer(name))
+
+
+def _bounds_of_scorer(name: str) -> tuple[float, float]:
+    if name.startswith("neg_"):
+        return -np.inf, 0.0
+    lowest = 0.0 if name.startswith(_SHARES) else -np.inf
+    return lowest, np.inf if "likelihood_ratio" in name else 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -174,4 +175,5 @@ def _chosen_size(selection: SelectionRecord) -> int:
 def _bottom(selection: SelectionRecord) -> float | None:
     """Lower end of an axis of R2 or D2, which does not extend far below 0."""
     lowest = float((selection.curves["mean"] - selection.curves["error"]).min())
-    return max(lowest, -0.5) - 0.05 if selection.metric in ("r2", "d2") else None
+    known = selection.metric in ("r2", "d2") and math.isfinite(lowest)
+    return max(lowest, -0.5) - 0.05 if known else None

@@ -132,16 +132,20 @@ def _how_sure(selection: SelectionRecord) -> str:
         return verdict
     p_value = selection.p_value
     verdict += f", p = {p_value:.2g}" if p_value >= _MIN_P else f", p < {_MIN_P:g}"
-    frequency = selection.table.loc[selection.table["selected"] == 1, "frequency"]
-    halves = selection.facts.halves
+    table, halves, kept = selection.table, selection.facts.halves, selection.facts.kept
+    # Columns named in keep are selected in any case.
+    chosen = (table["selected"] == 1) & ~table["column"].isin(kept)
+    frequency = table.loc[chosen, "frequency"]
     if not len(frequency) or frequency.isna().any() or halves < MIN_HALVES:
         return verdict
     if len(frequency) == 1:
         share = f"{100 * frequency.iloc[0]:.0f} %"
-        return f"{verdict}; the column is selected again on {share} of {halves} halves of the rows"
-    stable = int((frequency >= STABLE).sum())
+        column = "the column that keep does not name" if kept else "the column"
+        return f"{verdict}; {column} is selected again on {share} of {halves} halves of the rows"
+    stable, number = int((frequency >= STABLE).sum()), count(len(frequency), "column")
+    number += " that keep does not name," if kept else ""
     return (
-        f"{verdict}; {stable} of {count(len(frequency), 'column')} selected again on at least "
+        f"{verdict}; {stable} of {number} selected again on at least "
         f"{100 * STABLE:.0f} % of {halves} halves of the rows"
     )
 

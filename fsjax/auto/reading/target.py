@@ -12,7 +12,7 @@ from fsjax import DataError
 from fsjax.auto.reading.notes import TARGET, Note
 from fsjax.auto.reading.written_numbers import read_numbers
 from fsjax.data import as_array, encode_target, one_spelling
-from fsjax.errors import check_choice
+from fsjax.errors import check_choice, name_some
 from fsjax.tasks import get_task, kind_of_target
 
 #: Names of classes, or None for other targets.
@@ -38,7 +38,7 @@ class ReadTarget(NamedTuple):
     Attributes:
       values: ``(N,)`` int32 classes from 0, or ``(N,)`` or ``(N, C)`` float64.
       task: the task, as given or inferred.
-      classes: the names of the classes, or ``None``.
+      classes: the names of the classes, or of several outputs where they are known, or ``None``.
       notes: how the target was read, if another reading is likely too.
     """
 
@@ -72,11 +72,12 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
         guess = "multilabel" if np.isin(labels, (0, 1)).all() else "regression"
         values = _numbers(y, guess)
         hint = Note(TARGET, "target", _TIME_AND_EVENT)
-        return ReadTarget(values, guess, None, (hint,) if is_time_and_event(values) else ())
+        notes = (hint,) if is_time_and_event(values) else ()
+        return ReadTarget(values, guess, _names_of(y), notes)
     if task is not None and (several or task == "survival"):
         if task == "classification":
             raise DataError("y has several columns; give one, of labels, for task='classification'")
-        return ReadTarget(_numbers(y, task), task, None)
+        return ReadTarget(_numbers(y, task), task, None if task == "survival" else _names_of(y))
     labels, notes = _with_written_numbers(labels.reshape(rows), task)
     if task not in (None, "classification"):
         return ReadTarget(_numbers(labels, task), task, None, notes)
@@ -93,6 +94,11 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
     if names is None:
         return ReadTarget(_numbers(labels, "regression"), "regression", None, notes)
     return ReadTarget(values, "classification", names, notes)
+
+
+def _names_of(y: Any) -> Names:
+    """Names of the outputs, of a frame."""
+    return tuple(map(str, y.columns)) if hasattr(y, "columns") else None
 
 
 def is_time_and_event(values: np.ndarray) -> bool:
@@ -119,12 +125,20 @@ def _with_written_numbers(
     spelling = one_spelling(texts)
     distinct = spelling.texts.dropna().drop_duplicates()
     numbers = None if task == "classification" else read_numbers(distinct)
-    if numbers is None or not numbers.remark or numbers.values.isna().any():
-        notes = (Note(TARGET, "spelling", text) for text in spelling[1:] if text)
-        return spelling.texts.to_numpy(labels.dtype), tuple(notes)
-    values = spelling.texts.map(pd.Series(numbers.values.to_numpy(), index=distinct))
-    notes = (Note(TARGET, "target", text) for text in numbers[1:] if text)
-    return values.to_numpy(np.float64), tuple(notes)
+    if numbers is not None:
+        values = spelling.texts.map(pd.Series(numbers.values.to_numpy(), index=distinct))
+        unread = numbers.values.isna().to_numpy()
+        if not unread.any() and (numbers.remark or numbers.warning):
+            notes = (Note(TARGET, "target", text) for text in numbers[1:] if text)
+            return values.to_numpy(np.float64), tuple(notes)
+        if unread.any() and not kind_of_target(values.dropna().to_numpy(np.float64)).classes:
+            raise DataError(
+                f"the target has numbers, and {name_some(distinct[unread].tolist())} in "
+                f"{int(values.isna().sum())} of {len(values)} rows; write numbers there, drop "
+                "these rows, or choose task='classification'"
+            )
+    notes = (Note(TARGET, "spelling", text) for text in spelling[1:] if text)
+    return spelling.texts.to_numpy(labels.dtype), tuple(notes)
 
 
 def _numbers_as_classes(numbers: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -140,7 +154,7 @@ def _numbers_as_classes(numbers: np.ndarray) -> tuple[np.ndarray, tuple[str, ...
 
 def _numbers(y: Any, task: str) -> np.ndarray:
     """Float64 numbers that fit the task; DataError for missing or constant ones."""
-    checked, _ = get_task(task).target.check(*get_task(task).target.read(y), _WHERE)
+    checked, _ = get_task(task).target.check(*get_task(task).target.read(y), "the table")
     values = np.asarray(checked, np.float64)
     if not np.isfinite(values).all():
         raise DataError("the target has missing or infinite values; drop these rows")

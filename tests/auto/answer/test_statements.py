@@ -26,6 +26,7 @@ def findings(number, frequency, rates, halves=50, sets=5, method="l1", known=Non
         ranking=Ranking({}, np.zeros(0)),
         verdict=Verdict(True, False, Chance(999, 0), 0.0),
         score=(90.0, 85.0, 95.0),
+        of_choice=90.0,
         all_columns=90.0,
         no_columns=50.0,
         decoys=SimpleNamespace(
@@ -71,7 +72,7 @@ def findings(number, frequency, rates, halves=50, sets=5, method="l1", known=Non
     ],
 )
 def test_certainty(result, said, unsaid):
-    text = " ".join(_certainty(result, result.choice))
+    text = " ".join(_certainty(result, result.choice, ()))
     assert all(part in text for part in said.split("|")) and unsaid not in text
 
 
@@ -87,7 +88,10 @@ def test_certainty(result, said, unsaid):
 )
 def test_discoveries(rates, sets, parts):
     result = findings(len(rates), [1.0] * len(rates), rates, sets=sets)
-    text = _selected(result, result.choice, 9, 0.2, None)
+    nine = SimpleNamespace(
+        design=SimpleNamespace(num_units=9), keep=(), ordered=False, row_groups=None
+    )
+    text = _selected(result, result.choice, nine, 0.2)
     assert all(part in text for part in parts), text
 
 

@@ -63,6 +63,7 @@ def test_the_interval_of_r2_covers_it():
         )
         covered.append(low <= 0.5 <= high)
     assert np.mean(covered) >= 0.92
+    assert bounds_of(0.5, METRICS["rank_r2"], RowCounts(40, 40, "", "row")) is not None
     low, high = bounds_of(-0.2, R2, RowCounts(40, 40, "", "row"))
     assert low == -0.2 < high
 

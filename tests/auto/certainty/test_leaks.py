@@ -118,6 +118,17 @@ def test_a_column_far_above_all_others_is_a_near_leak(task, y, result):
     assert near(frame, y, task) == []
 
 
+def test_near_leaks_of_two_groups_of_rows():
+    rng, frame = noise()
+    score = (frame["a"] + rng.normal(size=ROWS)).to_numpy()
+    site = np.resize([0, 1], ROWS)
+    for task, y in (("classification", (score > 0).astype(int)), ("regression", score)):
+        table = design(frame.assign(result=y + 0.3 * rng.normal(size=ROWS)), "median")
+        assert names(near_leaks(table, y, task, set(), site)) == ["result"]
+    # No fold could learn the classes of a site that has one only.
+    assert near_leaks(design(frame, "median"), site, "classification", set(), site) == []
+
+
 @pytest.mark.slow
 def test_near_leaks_in_pairs():
     rng, frame = noise()

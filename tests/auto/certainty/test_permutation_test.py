@@ -63,7 +63,7 @@ def test_rows_that_take_part_have_their_targets_and_are_permuted_as_they_may(kin
     X = np.random.default_rng(0).normal(size=(90, 3))
     more = {"groups": {"row_groups": np.arange(90) // 3}, "series": {"ordered": True}}
     asked = problem(X, X[:, 1], "regression", **more.get(kind, {})).replace(seed=4)
-    assert chance_test(asked, Ledger(None), Clock(1e6)) == Chance(0, 49)
+    assert chance_test(asked, Ledger(None), Clock(1e6)) == Chance(0, 49, 49)
     ((y, draws, seed, groups, ordered),) = calls
     rows = representative_rows(asked, 60)
     np.testing.assert_array_equal(y, X[rows, 1])
@@ -160,9 +160,18 @@ def scored_on_rows(rows: int = 50) -> Problem:
 def test_a_relation_that_no_model_predicts_with_is_no_finding(gain):
     nothing = np.full(5, 55.0)
     result = verdict(Chance(0, 999), nothing + gain, nothing, scored_on_rows())
-    assert result.unpredicted and result.undecided and not result.better
-    assert result.p_value >= 0.5
+    assert result.undecided and not result.better
+    # Where no fold was scored, nothing is said about the prediction.
+    assert result.unpredicted == (not np.isnan(gain))
+    assert (result.p_value >= 0.5) == result.unpredicted
     assert verdict(Chance(0, 999), nothing + 3.0, nothing, scored_on_rows()).better
+
+
+def test_so_few_shifts_of_a_series_can_show_a_relation_at_the_level_that_they_reach():
+    assert Chance(0, 97, 97).better and not Chance(1, 97, 97).better
+    assert Chance(1, 97, 97).undecided and not Chance(0, 97).better
+    # Three groups have five other orders: nothing is decided, whatever they show.
+    assert Chance(0, 5, 5).undecided and not Chance(0, 5, 5).better
 
 
 def test_chance_is_not_said_beside_a_small_q_value():

@@ -94,7 +94,19 @@ def test_a_series_is_shifted_by_at_least_a_tenth():
         assert ((np.diff(orders, axis=1) % rows) == 1).all()
         shifts = orders[:, 0]
         assert np.minimum(shifts, rows - shifts).min() >= rows / 10
-    assert len(set(shifts)) > 30
+    # Each shift once: a test with 41 of them cannot show p = 0.01.
+    assert sorted(shifts) == list(range(5, 46))
+
+
+def test_each_order_of_few_groups_or_rows_is_drawn_once_and_that_of_the_data_never():
+    for number, orders in ((2, 1), (3, 5), (5, 119)):
+        labels = np.repeat(np.arange(number), 4)
+        drawn = permutations(np.arange(len(labels)), 999, 0, labels)
+        by_group = {tuple(order[::4] // 4) for order in drawn}
+        assert len(drawn) == len(by_group) == orders
+        assert tuple(range(number)) not in by_group
+        assert np.array_equal(permutations(labels, 3, 0, labels), drawn[:3])
+    assert len(permutations(np.arange(3), 999, 0)) == 5
 
 
 def test_more_permutations_begin_with_the_same_ones():

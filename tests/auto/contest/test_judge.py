@@ -136,6 +136,13 @@ def test_metrics():
     assert choose_metric(None, "classification", np.array([0] * 84 + [1] * 16)).name == "auc"
     assert choose_metric(None, "classification", np.resize([0, 1], 32)).name == "accuracy"
     assert METRICS["accuracy"].chance(np.array([0, 0, 1]), np.array([0, 1, 1, 1])) == 25.0
+    error = metric_named("neg_mean_absolute_percentage_error", "regression")
+    assert not error.in_percent and error.bounds == (-np.inf, 0.0)
+    assert metric_named("roc_auc", "classification").bounds == (0.0, 1.0)
+    # One of few numbers may carry most of the variance by chance.
+    far = np.r_[np.zeros(28), 1.0]
+    assert choose_metric(None, "regression", far).name == "r2"
+    assert choose_metric(None, "regression", np.r_[far, 0.0]).name == "rank_r2"
 
 
 def test_more_columns_than_rows_in_a_cox_regression():
