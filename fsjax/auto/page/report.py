@@ -118,9 +118,12 @@ def _with_leaks(selection: SelectionRecord) -> dict[str, Any]:
 def _curves(selection: SelectionRecord, name: str) -> Markup:
     label = metric_named(selection.metric, selection.task).label
     label = label if label.isupper() or label[0].isdigit() else label[0].lower() + label[1:]
+    # The scores above are those of the first round.
+    rounds = selection.facts.rounds
+    means = f", means of up to {rounds} rounds of folds" if rounds > 1 else ""
     caption = (
-        f"Cross-validated {label} by number of columns, with standard errors; the grey band is "
-        "within one standard error of the best score"
+        f"Cross-validated {label} by number of columns{means}, with standard errors; the grey band "
+        "is within one standard error of the best score"
     )
     return _chart(lambda pictures, width: pictures.plot_contest(selection, width), name, caption)
 
