@@ -193,16 +193,12 @@ def task_of(method: Method, task: str | Task | None) -> str:
         return tasks[0]
     name = name_of(task)
     if resembled(name) not in tasks:
+        like = f", which is like {TABLE[name].like}" if TABLE[name].like else ""
         raise ConfigError(
-            f"{method.name} is for the task {' or '.join(tasks)}, not for {_with_likeness(name)}; "
-            "the data may still have labels"
+            f"{method.name} is for the task {' or '.join(tasks)}, not for {name}{like}; the data "
+            "may still have labels"
         )
     return name
-
-
-def _with_likeness(name: str) -> str:
-    like = TABLE[name].like
-    return f"{name}, which is like {like}" if like else name
 
 
 def _start(

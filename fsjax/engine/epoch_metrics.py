@@ -39,12 +39,8 @@ def outputs_of_part(method: Method, state: TrainState, x: Array) -> Array | dict
 
     Sparse rows and rows on disk are never in memory together, so their metrics are computed by row.
     """
-    outputs = method.predictor(state, x)
-    return (
-        outputs
-        if tasks.TABLE[state.spec.task].target.supervised
-        else metrics_of_each_row(state.spec, outputs, x)
-    )
+    outputs, task = method.predictor(state, x), tasks.TABLE[state.spec.task]
+    return outputs if task.target.supervised else metrics_of_each_row(state.spec, outputs, x)
 
 
 def outputs_of_rows(
@@ -54,14 +50,6 @@ def outputs_of_rows(
     if is_sparse(x):
         return map_rows(lambda part: outputs_of_part(method, state, part), x, EVALUATION_ROWS)
     return predict_rows(method, state, x)
-
-
-def mean_of_rows(values: dict[str, Array], weight: Array) -> dict[str, Array]:
-    """Metrics of all rows from those of each row, ``(N,)`` by name."""
-    return {
-        name: tasks.weighted_mean(jnp.where(weight > 0, of_rows, 0.0), weight)
-        for name, of_rows in values.items()
-    }
 
 
 def metrics_of_rows(method: Method, state: TrainState, rows: MemoryRows) -> dict[str, Array]:
@@ -80,7 +68,10 @@ def evaluate_outputs(
     """:func:`metrics_of_rows`, given the result of :func:`outputs_of_rows`."""
     del method
     if isinstance(outputs, dict):
-        return mean_of_rows(outputs, rows.weight)
+        return {
+            name: tasks.weighted_mean(jnp.where(rows.weight > 0, of_rows, 0.0), rows.weight)
+            for name, of_rows in outputs.items()
+        }
     task = state.spec.task
     # The outputs of padding rows may have any value, even NaN.
     outputs = jnp.where(rows.weight[:, None] > 0, outputs, 0.0)

@@ -11,7 +11,7 @@ import numpy as np
 from jax import export as jax_export
 
 from fsjax.engine.environment.jax_settings import own_settings
-from fsjax.engine.result import FitResult
+from fsjax.engine.result import FitResult, place_of
 from fsjax.errors import ConfigError
 from fsjax.extras import require
 from fsjax.storage.atomic_files import atomic_open
@@ -54,9 +54,7 @@ def export(
     require("flatbuffers", "fsjax.export")
     if result.method.predict is None:
         raise ConfigError(f"{result.method.name} only selects columns; it does not predict")
-    if seed is not None and seed not in result.seeds:
-        raise ConfigError(f"seed={seed} is not a seed of this result; choose from {result.seeds}")
-    row = 0 if seed is None else result.seeds.index(seed)
+    row = place_of(seed, result.seeds)
     if not is_single(result.scalers[row]):
         raise ConfigError(
             "the scaling of columns with values below 1e-38 does not fit into float32, the type of "

@@ -33,12 +33,6 @@ def fingerprint(method: Method) -> str:
     return _call(registration.build, settings)
 
 
-def fingerprint_of_task(task: str) -> str:
-    """The same for the name of a registered task; empty for a built-in one."""
-    source = TABLE[task].source
-    return "" if source is None else _call(source.build, source.settings)
-
-
 def _call(build: Callable[..., Any], settings: tuple[tuple[str, Any], ...]) -> str:
     return f"{build.__module__}:{build.__qualname__} {settings!r}"
 
@@ -89,7 +83,7 @@ def identity_of(run: Run, rows: np.ndarray, hyper: Mapping[str, Sequence[float]]
 
     ``rows`` are their places in ``run.seeds``, and ``hyper`` values that replace the method's own.
     """
-    spec = run.spec._asdict()
+    spec, task = run.spec._asdict(), TABLE[run.spec.task].source
     del spec["registered_task"]
     start = None if run.start is None else crc32(run.start)
     return Identity(
@@ -108,7 +102,7 @@ def identity_of(run: Run, rows: np.ndarray, hyper: Mapping[str, Sequence[float]]
         },
         code={
             "code": fingerprint(run.method),
-            "task_code": fingerprint_of_task(run.spec.task),
+            "task_code": "" if task is None else _call(task.build, task.settings),
         },
         versions=versions(run.axis),
     )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 
 from fsjax.engine.epoch_metrics import CONNECTION_EPOCHS
 from fsjax.engine.loop import keeps_snapshot
 from fsjax.engine.seeds import predict_seed
 from fsjax.engine.stability import consensus
-from fsjax.errors import ConfigError, DataError, check_num_features
+from fsjax.errors import ConfigError, DataError, check_num_features, name_some
 from fsjax.method import Method, TrainState
 from fsjax.registry import structure_of
 from fsjax.tables.checks import check_features
@@ -163,24 +165,29 @@ class FitResult:
           ``(S, N, C)``: class logits, reconstructions (scaled) or predictions.
 
         Raises:
-          DataError: if the number of columns differs, and for values that ``fit`` refuses: missing
-            or infinite ones, and those beyond 1e18 after scaling.
+          DataError: for other columns than those of ``fit``, and for values that it refuses:
+            missing or infinite ones, and those beyond 1e18 after scaling.
           ConfigError: for methods that do not predict.
         """
         if self.method.predict is None:
             raise ConfigError(f"{self.method.name} only selects columns; it does not predict")
-        x = numbers_of(x)
-        columns = self.states.spec.num_columns
-        if x.ndim != 2 or x.shape[1] != columns:
-            raise DataError(f"X has shape {x.shape}; expected (N, {columns})")
+        x = self._rows_of(x)
         if x.shape[0]:
             check_features(x, self._column_names, "X", "impute them as in the rows of fit")
         if isinstance(x, np.ndarray):
             return self._predict_dense(x)
-        size = max(ENTRIES_AT_ONCE // columns, SMALLEST_BLOCK)
+        size = max(ENTRIES_AT_ONCE // x.shape[1], SMALLEST_BLOCK)
         starts = range(0, max(x.shape[0], 1), size)
         parts = (x[start : start + size].toarray() for start in starts)
         return np.concatenate([self._predict_dense(part) for part in parts], axis=1)
+
+    def _rows_of(self, x: Any) -> np.ndarray | csr_array:
+        """The numbers ``(N, D)`` of rows that have the columns of ``fit``; DataError for others."""
+        _check_names(x, self._column_names)
+        rows, columns = numbers_of(x), self.states.spec.num_columns
+        if rows.ndim != 2 or rows.shape[1] != columns:
+            raise DataError(f"X has shape {rows.shape}; expected (N, {columns})")
+        return rows
 
     def _predict_dense(self, x: np.ndarray) -> np.ndarray:
         scaled = [apply_scaler(scaler, x) for scaler in self.scalers]
@@ -213,14 +220,13 @@ class FitResult:
         """The selected columns of x, in order of importance.
 
         Args:
-          x: ``(N, D)``, dense or sparse.
+          x: ``(N, D)``, dense or sparse; a DataError says if its columns are not those of ``fit``.
           seed: one of ``seeds``; ``None`` takes the first.
 
         Returns:
           ``(N, K)``, sparse if x is; with groups, all columns of the K groups in their order.
         """
-        row = 0 if seed is None else self.seeds.index(seed)
-        return numbers_of(x)[:, self.columns_of(self.selected[row])]
+        return self._rows_of(x)[:, self.columns_of(self.selected[place_of(seed, self.seeds)])]
 
     def columns_of(self, chosen: np.ndarray) -> np.ndarray:
         """The columns of some groups, group by group; without groups, the columns themselves."""
@@ -229,6 +235,28 @@ class FitResult:
             return np.asarray(chosen)
         members = [np.flatnonzero(np.asarray(groups) == group) for group in chosen]
         return np.concatenate([np.zeros(0, int), *members])
+
+
+def place_of(seed: int | None, seeds: Sequence[int]) -> int:
+    """The place of a seed, 0 for ``None``; ConfigError for an unknown one."""
+    if seed is not None and seed not in seeds:
+        raise ConfigError(f"seed={seed} is not a seed of this result; choose from {seeds}")
+    return 0 if seed is None else seeds.index(seed)
+
+
+def _check_names(x: Any, names: Sequence[str] | None) -> None:
+    """DataError for a frame with other columns than those of ``fit``, or in another order."""
+    given = [str(name) for name in getattr(x, "columns", ())]
+    numbered = given == [str(place) for place in range(len(given))]  # numbers from 0 are no names
+    if names is None or numbered or given == list(names):
+        return
+    if sorted(given) == sorted(names):
+        raise DataError("X has the columns of fit in another order; put them in that of fit")
+    new = [name for name in given if name not in names]
+    gone = [name for name in names if name not in given]
+    parts = (("not seen in fit", new), ("missing now", gone))
+    listed = "; ".join(f"{what}: {name_some(some)}" for what, some in parts if some)
+    raise DataError(f"X has other columns than fit ({listed or 'some are repeated'})")
 
 
 def kept_epochs(method: Method, states: TrainState) -> np.ndarray:

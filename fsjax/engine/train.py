@@ -25,7 +25,7 @@ from fsjax.engine.seeds import init_seeds, train_seeds
 from fsjax.engine.streamed import StreamedEpochs, StreamedPart
 from fsjax.engine.training_checks import check_finite_losses, check_validation, warn_of_unjudged
 from fsjax.errors import ConfigError
-from fsjax.method import TrainState
+from fsjax.method import PyTree, TrainState
 from fsjax.sparsity.connections import indexed_like, without_index
 from fsjax.sparsity.summary import count_connections, training_flops
 from fsjax.storage.checkpoints import Checkpoints
@@ -227,11 +227,14 @@ def _first_states(run: Run, rows: np.ndarray, hyper: Mapping[str, np.ndarray]) -
     numbers, arrays = np.asarray(run.seeds, np.uint32)[rows], run.arrays_of(rows)
     static = {"structure": run.structure, "spec": run.spec}
     states = init_seeds(numbers, hyper, run.usable[rows], arrays, **static)
-    return states if run.start is None else _continued(states, run.start, rows)
+    if run.start is None or run.method.loss is None:  # untrained scores are those of the new rows
+        return states
+    return _continued(states, run.start, rows)
 
 
 def _continued(states: TrainState, start: TrainState, rows: np.ndarray) -> TrainState:
     """The first states with the parameters, masks and extras of an earlier result."""
+    start = start.replace(extra=_without_new(start.extra, states.extra))
     kept, fresh = (
         {"params": of.params, "masks": without_index(of.masks), "extra": of.extra}
         for of in (start, states)
@@ -244,6 +247,13 @@ def _continued(states: TrainState, start: TrainState, rows: np.ndarray) -> Train
         )
     parts = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[rows]), kept)
     return states.replace(**parts | {"masks": indexed_like(parts["masks"], states.masks)})
+
+
+def _without_new(finished: PyTree, fresh: PyTree) -> PyTree:
+    """The extras of a finished state without those that ``Method.finish`` added."""
+    if isinstance(finished, Mapping) and isinstance(fresh, Mapping):
+        return {name: value for name, value in finished.items() if name in fresh}
+    return finished if jax.tree.leaves(fresh) else fresh
 
 
 def _progress(run: Run, seeds: tuple[int, ...], chunk: Chunk) -> list[Progress]:

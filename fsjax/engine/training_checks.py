@@ -40,7 +40,8 @@ def check_finite_losses(
     rate = float(np.max(hyper.get("learning_rate", 0.0)))
     causes = []
     if largest > 1e3:
-        causes.append(f"the scaled inputs reach {largest:.3g}; use scaling='standard' or 'minmax'")
+        advice = "use scaling (standardize of an estimator) 'standard' or 'minmax'"
+        causes.append(f"the scaled inputs reach {largest:.3g}; {advice}")
     if rate > 1e-2:
         causes.append(f"the learning rate {rate:.3g} is high; try a tenth of it")
     causes.append("a step that was too large; lower the learning rate or raise the batch size")

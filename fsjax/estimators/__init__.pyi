@@ -532,7 +532,7 @@ class L1L21(Selector):
         task: str | Task = "classification",
         penalty: float = 0.1,
         relative: bool = True,
-        tolerance: float = 1e-06,
+        tolerance: float = 1e-08,
         max_steps: int = 1000,
         num_epochs: int = 100,
         batch_size: int | None = 64,

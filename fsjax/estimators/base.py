@@ -158,7 +158,14 @@ class Selector(SelectorMixin, Reader):
         count, first = check_whole("n_seeds", self.n_seeds), inputs.first_seed(self.random_state)
         dataset, split, weight = self._data(rows, targets, weight, first)
         fixed = dict(self.registration.training)
-        is_default = self.early_stopping == fixed.pop("early_stopping", None)
+        early_stopping, default = self.early_stopping, fixed.pop("early_stopping", None)
+        if early_stopping is not None and not len(split.valid):
+            if early_stopping != default:
+                raise ConfigError(
+                    f"early_stopping={early_stopping!r} needs rows to validate on; choose a "
+                    "validation_fraction above 0, or early_stopping=None"
+                )
+            early_stopping = None
         group_labels = getattr(self, "groups", None)
         groups = inputs.numbers_of_groups(group_labels, self.n_features_in_)
         wanted = self._number_to_select(int(groups.max()) + 1)
@@ -175,7 +182,7 @@ class Selector(SelectorMixin, Reader):
             sample_weight=weight,
             groups=None if group_labels is None else groups,
             progress=check_flag("verbose", self.verbose),
-            early_stopping=None if is_default and not len(split.valid) else self.early_stopping,
+            early_stopping=early_stopping,
             max_time=self.max_time,
             callback=self.callback,
             keep_partial=self.keep_partial,

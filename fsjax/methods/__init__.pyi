@@ -224,7 +224,7 @@ def l1_l21(
     *,
     penalty: float = 0.1,
     relative: bool = True,
-    tolerance: float = 1e-06,
+    tolerance: float = 1e-08,
     max_steps: int = 1000,
 ) -> Method: ...
 def laplacian_score(

@@ -111,7 +111,11 @@ def lassonet(
         return outputs_of(SkipNetwork(state.spec.num_outputs, hidden), {"params": params}, x)
 
     def init(key: Array, spec: Spec, data: TrainingRows) -> TrainState:
-        _check_best_by(spec.best_by)
+        if spec.best_by not in ("loss", "last"):
+            raise ConfigError(
+                f"best_by={spec.best_by!r}, but lassonet stops by the validation loss; choose "
+                "'loss' or 'last'"
+            )
         inputs = jnp.zeros((1, spec.num_columns))
         params = SkipNetwork(spec.num_outputs, hidden).init(key, inputs)["params"]
         return create_state(spec, params, log=paths.first_path(spec))
@@ -164,14 +168,6 @@ def lassonet(
         monitor=lambda state: path_metrics(state, until),
         phases=lambda spec: dense_phase_and_path(dense_epochs, dense_patience, until),
     )
-
-
-def _check_best_by(best_by: str) -> None:
-    if best_by not in ("loss", "last"):
-        raise ConfigError(
-            f"best_by={best_by!r}, but lassonet stops by the validation loss; choose 'loss' or "
-            "'last'"
-        )
 
 
 def proximal_step(state: TrainState, strength: Array, hierarchy: float | Array) -> TrainState:

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import pytest
 from bad_calls import refuses
+from engine_helpers import linear_method
 from jax import export as jax_export
 from marks import slow_ids
 
@@ -90,6 +91,27 @@ def test_training_goes_on_from_a_result():
     with pytest.raises(ConfigError, match="with other settings"):
         wide = fsjax.methods.neural_network(hidden=(9,))
         fsjax.fit(wide, (X, Y), seeds=(0, 1), start=first, **GIVEN)
+
+
+@pytest.mark.parametrize("fresh", [{"seen": 1.0}, {}, ()])
+def test_what_the_end_of_a_training_adds_is_left_behind(fresh):
+    plain = linear_method()
+    method = plain._replace(
+        init=lambda *given: plain.init(*given).replace(extra=jax.tree.map(np.float32, fresh)),
+        finish=lambda state, *_: state.replace(extra={**dict(state.extra), "late": state.params}),
+    )
+    given = {"num_epochs": 1, "batch_size": 90}
+    first = fsjax.fit(method, (X, Y), **given)
+    second = fsjax.fit(method, (X, Y), **given, start=first)
+    assert second.history["train/loss"][0, 0] < first.history["train/loss"][0, 0]
+    assert set(second.states.extra) == {*fresh, "late"}
+
+
+def test_scores_that_are_not_trained_are_those_of_the_new_rows():
+    given = {"num_features": 2, "num_epochs": 1, "best_by": "last"}
+    first, anew = (fsjax.fit(fsjax.methods.rfs(), (X, y), **given) for y in (Y, X[:, 1] > 0))
+    again = fsjax.fit(fsjax.methods.rfs(), (X, X[:, 1] > 0), **given, start=first)
+    np.testing.assert_array_equal(again.scores, anew.scores)
 
 
 INTERRUPTED = """

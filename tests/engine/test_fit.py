@@ -10,6 +10,7 @@ import functools
 import chex
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 from bad_calls import refuses
 from engine_helpers import counting_method, linear_method
@@ -212,6 +213,19 @@ def test_several_sizes_of_a_ranking_share_one_fit(data, monkeypatch) -> None:
     refuses(lambda: fit_sizes((2, 12), num_epochs=1), "num_features=12")
     refuses(lambda: fit_sizes((2,), num_features=2), "leave num_features out")
     refuses(lambda: fit_sizes((2,), num_epoch=2), "'num_epoch': did you mean", error=Exception)
+
+
+def test_a_result_refuses_other_columns_and_seeds(data) -> None:
+    frame = pd.DataFrame(data[0]).add_prefix("c")
+    found = fsjax.fit(linear_method(), (frame, data[1]), num_epochs=1)
+    for of in (found.predict, found.transform):
+        refuses(lambda of=of: of(frame[frame.columns[::-1]]), "in another order")
+        other = frame.rename(columns={"c2": "new"})
+        refuses(lambda of=of, x=other: of(x), "not seen in fit: 'new'; missing now: 'c2'")
+        refuses(lambda of=of: of(data[0][:, :7]), "X has shape (", ", 7); expected (N, 11)")
+        np.testing.assert_array_equal(of(frame), of(data[0]))
+        np.testing.assert_array_equal(of(pd.DataFrame(data[0])), of(data[0]))
+    refuses(lambda: found.transform(frame, seed=7), "seed=7", "choose from (0,)")
 
 
 def test_equal_scores_are_warned_of(data) -> None:

@@ -185,6 +185,11 @@ def test_rows_to_validate_on() -> None:
     assert "valid/loss" not in quick(validation_fraction=0).fit(x, y).history_
 
 
+def test_stopping_early_needs_rows_to_validate_on() -> None:
+    given = {"early_stopping": 2, "validation_fraction": 0}
+    refuses(lambda: quick(**given).fit(*table()), "early_stopping=2", "validation_fraction above 0")
+
+
 def test_missing_values_are_named() -> None:
     x, y = table()
     frame = pd.DataFrame(x, columns=list("abcdef"))

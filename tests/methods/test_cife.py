@@ -121,6 +121,15 @@ def test_whole_weights_are_repeated_rows() -> None:
         np.testing.assert_allclose(scores(x, y, weight, depth=6), scores(*twice, depth=6))
 
 
+@pytest.mark.parametrize("bins", [2, 5, 11])
+def test_weights_fill_the_bins(bins: int) -> None:
+    rng = np.random.default_rng(2)
+    x, y, weight = rng.normal(size=(77, 6)), rng.integers(0, 3, 77), rng.integers(1, 4, 77)
+    twice = (np.repeat(of, weight, axis=0) for of in (x, y, np.ones(77)))
+    scores = partial(greedy_scores, depth=3, bins=bins, merge=np.add)
+    np.testing.assert_allclose(scores(x, y, weight * 1.0), scores(*twice))
+
+
 def test_cife_takes_columns_that_inform_jointly_and_icap_does_not() -> None:
     x, y = table()
     ones = np.ones(300)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator
 
@@ -94,6 +95,16 @@ def test_every_method_keeps_the_contract(name: str) -> None:
 @pytest.mark.parametrize("name", some_long(VARIANTS, SLOW))
 def test_variants_keep_the_contract(name: str) -> None:
     testing.check_method(VARIANTS[name]())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", some_long(METHODS, SLOW))
+def test_training_of_every_method_goes_on_from_a_result(name: str) -> None:
+    x = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
+    data, method = (x, (x[:, 0] > 0).astype(int)), _small(name)
+    number = 2 if method.about.num_features is None else None
+    fit = functools.partial(fsjax.fit, method, data, num_features=number, num_epochs=2)
+    assert np.isfinite(fit(start=fit()).scores).all()
 
 
 @pytest.fixture

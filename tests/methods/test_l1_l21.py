@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
+import sklearn.datasets
 from selection_tables import linear_table
 
 import fsjax
@@ -51,6 +54,20 @@ def test_it_ends_at_the_minimum(penalty: float, weighted: bool) -> None:
     least = objective(x, signs, weight, weights, intercept, penalty)
     assert least < objective(x, signs, weight, 0.9 * weights, intercept, penalty)
     assert least < objective(x, signs, weight, 1.1 * weights, intercept, penalty)
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "wine", "digits"])
+def test_the_default_tolerance_ends_near_the_minimum(name: str) -> None:
+    """Where the momentum turns, the objective stands still far from it."""
+    x, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
+    signs = 2.0 * np.eye(y.max() + 1)[y] - 1.0
+    x = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-9)
+    solve = functools.partial(multitask_logistic, x, signs, np.ones(len(x)), relative=True)
+    found, least = (
+        np.linalg.norm(weights, axis=1)
+        for weights in (solve(), solve(tolerance=1e-13, max_steps=20_000))
+    )
+    np.testing.assert_allclose(found, least, atol=0.01 * least.max())
 
 
 def test_a_high_penalty_leaves_nothing() -> None:

@@ -153,7 +153,7 @@ def count_table(x: np.ndarray, y: np.ndarray, weight: np.ndarray, bins: int | No
     """Converts a table of numbers ``(N, D)`` to symbols."""
     codes = np.empty(x.shape[::-1], np.int64)
     for column, values in enumerate(x.T):
-        codes[column] = np.unique(_binned(values, bins), return_inverse=True)[1]
+        codes[column] = np.unique(_binned(values, weight, bins), return_inverse=True)[1]
     sizes, y = codes.max(axis=1) + 1, np.unique(y, return_inverse=True)[1]
     rows = [np.bincount(column) for column in codes]
     classes = int(y.max()) + 1
@@ -169,11 +169,14 @@ def count_table(x: np.ndarray, y: np.ndarray, weight: np.ndarray, bins: int | No
     return CountTable(codes, sizes, y, weight, commonest, rare, counts)
 
 
-def _binned(values: np.ndarray, bins: int | None) -> np.ndarray:
+def _binned(values: np.ndarray, weight: np.ndarray, bins: int | None) -> np.ndarray:
     if bins is None:
         return values
-    edges = np.quantile(values, np.arange(1, bins) / bins, method="inverted_cdf")
-    return np.searchsorted(edges, values)
+    order = np.argsort(values)
+    # The number of the last of a value's rows, as if a row of weight w were w rows.
+    last = np.cumsum(weight[order]) - 1
+    edges = np.searchsorted(last, (last[-1] + 1) * (np.arange(1, bins) / bins) - 1)
+    return np.searchsorted(values[order[edges]], values)
 
 
 def entropy(codes: np.ndarray, weight: np.ndarray) -> float:
