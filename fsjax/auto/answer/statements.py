@@ -184,8 +184,8 @@ def _nothing_found(findings: Findings, metric: Metric, rows: int) -> list[str]:
     else:
         first = (
             f"Undecided: there is weak evidence that the target can be predicted: {verdict.words}. "
-            f"A finding needs p of at most {verdict.chance.level:.2g}, and above {UNDECIDED:g} is chance; more rows "
-            "may decide."
+            f"A finding needs p of at most {verdict.chance.level:.2g}, and above {UNDECIDED:g} is "
+            "chance; more rows may decide."
         )
     _, low, high = findings.score
     between = f" (95 % interval {metric.show(low)} to {metric.show(high)})"

@@ -203,8 +203,8 @@ def chance_test(problem: Problem, ledger: Ledger, clock: Clock) -> Chance:
         statistics += piece["scores"]
         size = int(np.clip(_NUMBERS // width, 1, _CHUNK))
         seconds = piece["seconds"]
-    drawn = Chance(0, 0) if len(statistics) < 2 else largest_score(np.array(statistics))
-    return drawn._replace(possible=len(orders))
+    found = Chance(0, 0) if len(statistics) < 2 else largest_score(np.array(statistics))
+    return found._replace(possible=len(orders))
 
 
 def _stage(drawn: int) -> schedule.Stage:

@@ -72,8 +72,8 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
         guess = "multilabel" if np.isin(labels, (0, 1)).all() else "regression"
         values = _numbers(y, guess)
         hint = Note(TARGET, "target", _TIME_AND_EVENT)
-        notes = (hint,) if is_time_and_event(values) else ()
-        return ReadTarget(values, guess, _names_of(y), notes)
+        hints = (hint,) if is_time_and_event(values) else ()
+        return ReadTarget(values, guess, _names_of(y), hints)
     if task is not None and (several or task == "survival"):
         if task == "classification":
             raise DataError("y has several columns; give one, of labels, for task='classification'")
