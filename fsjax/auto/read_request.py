@@ -78,7 +78,7 @@ def read_request(X: Any, y: Any, settings: Settings) -> tuple[Problem, Names, tu
     """The checked problem, names of classes, and notes on the target and the columns."""
     sparse = is_sparse_table(X)
     X, rows, notes, of_rows = _read_rows(X, y, settings)
-    table = (sparse_design if sparse else design)(X, settings.impute)
+    table = (sparse_design if sparse else design)(X, settings.impute, _texts(settings.keep, X))
     check_scale(rows.y)
     keep = _known_columns("keep", settings.keep, table, X)
     table = _without(table, _known_columns("drop", settings.drop, table, X), keep)
@@ -189,10 +189,8 @@ def _common(rows: _TargetRows) -> tuple[np.ndarray, _TargetRows, tuple[Note, ...
 
 def _known_columns(label: str, names: Sequence[Hashable], table: Design, X: Any) -> list[str]:
     """The names that are among the units of the table; ConfigError for unknown columns."""
-    if isinstance(names, str):
-        names = [name for name in names.split(",") if name]
     known, units = _names_of(table, X), set(table.units)
-    texts = [name_of(name, X) for name in names]
+    texts = _texts(names, X)
     for name in texts:
         if name not in known and name not in units:
             raise ConfigError(f"{label}={name!r}: {nearest(name, known)}")
@@ -201,6 +199,13 @@ def _known_columns(label: str, names: Sequence[Hashable], table: Design, X: Any)
             reason = next(reasons, "was left out")
             raise ConfigError(f"keep={name!r} cannot be used: the column {reason}")
     return [name for name in dict.fromkeys(texts) if name in units]
+
+
+def _texts(names: Sequence[Hashable], X: Any) -> list[str]:
+    """The names of columns, which may be separated by commas in one text."""
+    if isinstance(names, str):
+        names = [name for name in names.split(",") if name]
+    return [name_of(name, X) for name in names]
 
 
 def name_of(label: Hashable, X: Any) -> str:

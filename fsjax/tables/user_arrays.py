@@ -110,11 +110,6 @@ def plain_columns(values: Any) -> Any:
     return values.astype({name: _numpy_type(values[name]) for name in names}) if names else values
 
 
-def dense_column(column: pd.Series) -> pd.Series:
-    """The column with all of its values stored, zeros too."""
-    return column.sparse.to_dense() if isinstance(column.dtype, pd.SparseDtype) else column
-
-
 def frame_values(frame: pd.DataFrame) -> np.ndarray:
     """The numbers ``(N, D)`` of a frame, which may mix booleans and other numbers."""
     values = frame.to_numpy()

@@ -126,6 +126,8 @@ def read_survival(y: Any) -> LabelledTarget:
       y: an array or a frame with these two columns in this order, or records with two fields. If
         only the first column or field is boolean, it is the event.
     """
+    if isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 2:
+        y = pd.DataFrame(y).infer_objects()
     if isinstance(y, pd.DataFrame):
         parts = [y[name] for name in y.columns] if y.columns.is_unique else []
     elif isinstance(y, np.ndarray) and y.dtype.names:

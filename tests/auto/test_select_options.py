@@ -19,6 +19,7 @@ from fsjax.auto.certainty import findings, stability
 from fsjax.auto.contest import cross_validation, network_rankings
 from fsjax.auto.contest.rankers import martingale_residuals
 from fsjax.auto.contest.rankers.parts import Part
+from fsjax.auto.read_request import Settings, read_request
 from fsjax.errors import DataError
 
 
@@ -181,6 +182,19 @@ def test_columns_to_keep_are_selected_though_no_rate_is_known(monkeypatch):
     result = fsjax.select(frame, y, **LINEAR, budget=None, fdr=0.2, keep=["noise 3"])
     assert result.columns == ["noise 3"]
     assert "only the columns named in keep are selected" in result.statements[0]
+
+
+def test_numbers_of_the_rows_are_offered_if_asked_for_and_a_boolean_is_the_event():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=40), "id": range(0, 280, 7), "b": range(40, 0, -1)})
+    lived = np.array([[False, 1.0], [True, 2.0]] * 20, object)
+    settings = Settings(
+        "survival", None, "median", ["univariate"], ["id"], (), None, None, False, 0, None
+    )
+    problem, _, notes = read_request(frame, lived, settings)
+    assert problem.design.units == ("a", "id") and problem.keep == (1,)
+    assert [note.column for note in notes if note.kind == "identifier"] == ["b"]
+    np.testing.assert_array_equal(problem.y[:2], [[1.0, 0.0], [2.0, 1.0]])
 
 
 @pytest.mark.slow

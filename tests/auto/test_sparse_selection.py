@@ -135,6 +135,7 @@ def test_columns_of_no_use_are_said():
         note.text for note in design_of_array(X, None, None).notes
     ]
     np.testing.assert_array_equal(selection.X.toarray(), X[:, [0, 3, 5, 7]])
+    assert sparse_design(sp.csc_matrix(X), keep=["x6"]).units == (*selection.units[:3], "x6", "x7")
 
 
 @bad_calls(

@@ -21,7 +21,8 @@ from fsjax.auto.certainty.univariate_tests import rank_correlations
 from fsjax.auto.contest.problem import Problem, representative_rows
 from fsjax.auto.contest.rankers.parts import standardise
 from fsjax.auto.reading.column_operations import dense_columns, densify, ranks, with_column_means
-from fsjax.auto.reading.columns import Design, sentinel
+from fsjax.auto.reading.columns import Design
+from fsjax.auto.reading.missing_codes import sentinels
 from fsjax.auto.reading.notes import Note
 from fsjax.auto.reading.target import Names
 
@@ -303,12 +304,9 @@ def _absences(design: Design) -> list[tuple[int, np.ndarray, str]]:
     coded = {note.column for note in design.notes if note.kind == "sentinel"}
     for column in range(design.X.shape[1]):
         values = design.X[:, column]
-        known = values[~np.isnan(values)]
-        if design.names[column] in coded and sentinel(values) is not None:
-            # The code is the end of the values that is further from the median.
-            ends = np.array([known.min(), known.max()])
-            code = ends[np.abs(ends - np.median(known)).argmax()]
-            absences.append((int(design.groups[column]), values == code, f"{code:.7g}"))
+        for code in sentinels(values) if design.names[column] in coded else ():
+            shown = ", ".join(f"{value:.7g}" for value in code.values)
+            absences.append((int(design.groups[column]), np.isin(values, code.values), shown))
     return absences
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence, Sized
+from collections.abc import Collection, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,11 +24,11 @@ from sklearn.preprocessing import OneHotEncoder
 
 from fsjax import DataError
 from fsjax.auto.reading.column_operations import Columns
-from fsjax.auto.reading.missing_codes import sentinel, without_sentinel_dates
-from fsjax.auto.reading.notes import Note
+from fsjax.auto.reading.missing_codes import sentinels, without_sentinel_dates
+from fsjax.auto.reading.notes import LEFT_OUT, Note
 from fsjax.auto.reading.pandas_columns import dense_column, holds_numbers
 from fsjax.auto.reading.text_columns import Remark, decimal_of_frame, numbers_among, read_text
-from fsjax.auto.reading.written_dates import days_of
+from fsjax.auto.reading.written_dates import days_of, local_clock
 from fsjax.data import is_constant
 from fsjax.errors import check_choice, name_some
 
@@ -44,7 +44,13 @@ _MANY_TEXTS = 30
 #: Whole numbers beyond this are rounded by float64.
 _EXACT = 2**53
 
-_IDENTIFIER = re.compile(r"(^|[^a-z])(id|uuid|guid|index|idx|key|rowid|row|nr|no|number)([^a-z]|$)")
+#: Names of columns that identify the rows, and names that may also count something.
+_IDENTIFIER = re.compile(
+    r"(^|[^a-z])(id|identifier|uuid|guid|rowid|rownum)([^a-z]|$)|(^|[^a-z])key$|^(row|index|idx)$"
+)
+_RUNNING_NUMBER = re.compile(r"(^|[^a-z])(nr|no|number)[^a-z0-9]*$")
+#: The largest of codes of similar size, as a multiple of their median.
+_SIMILAR = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +102,7 @@ class _ColumnPart(NamedTuple):
     names: list[str]
 
 
-def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
+def design(frame: pd.DataFrame, impute: str | None = None, keep: Collection[str] = ()) -> Design:
     """Turns the columns of a table into numbers.
 
     Numbers and truth values stay one column. A categorical column becomes one column per category,
@@ -109,6 +115,7 @@ def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
       frame: ``(N, columns)``.
       impute: ``'mean'`` or ``'median'`` of the training rows for missing numbers; each such unit
         gets a column that indicates where values were missing. A missing category is a category.
+      keep: names of columns that are offered also if their numbers identify the rows.
 
     Raises:
       ConfigError: for another ``impute``.
@@ -128,6 +135,11 @@ def design(frame: pd.DataFrame, impute: str | None = None) -> Design:
         part = _part(name, column, notes, decimal, impute is not None)
         if part is None:
             continue
+        is_number = part.names == [name] and name not in keep
+        if is_number and (label := row_label(name, part.values[:, 0])):
+            notes.append(label)
+            if label.kind in LEFT_OUT:
+                continue
         content = part.values.tobytes()
         if content in seen:
             notes.append(Note(name, "duplicate", f"has the same values as {seen[content]!r}"))
@@ -197,7 +209,7 @@ def _part(
         notes.append(Note(name, "constant", _one_value_only(typed.iloc[0])))
         return None
     if is_datetime64_any_dtype(typed):
-        return _date_part(name, typed, notes, imputed)
+        return _date_part(name, column, typed, notes, imputed)
     return _category_part(name, typed, notes)
 
 
@@ -248,10 +260,7 @@ def _number_part(
     if len(known) == len(values) and is_constant(known.min(), known.max(), known.dtype):
         notes.append(Note(name, "constant", _one_value_only(column.iloc[0])))
         return None
-    if label := row_label(name, values):
-        notes.append(Note(name, "identifier", label))
-        return None
-    if code := sentinel(values):
+    for code in sentinels(values):
         as_missing = code.known and imputed
         advice = (
             "taken as missing (impute=None keeps it)"
@@ -260,31 +269,41 @@ def _number_part(
         )
         notes.append(Note(name, "sentinel", f"{code.remark}; {advice}"))
         if as_missing:
-            values = np.where(values == code.value, np.nan, values)
+            values = np.where(np.isin(values, code.values), np.nan, values)
     return _ColumnPart(values[:, None], [name])
 
 
-def row_label(name: str, values: np.ndarray) -> str | None:
-    """How the numbers ``(N,)`` of a column identify the rows, or ``None`` if they do not."""
+def row_label(name: str, values: np.ndarray) -> Note | None:
+    """A note on the numbers ``(N,)`` of a column that identify the rows, or may do so.
+
+    Its kind is ``'identifier'`` for consecutive numbers, and where the name says so and the values
+    are evenly spaced, or of similar size and, unless the name is clear, ascending.
+    """
     known = values[~np.isnan(values)]
     integral = bool(np.all(known == np.round(known)))
     if not integral or len(np.unique(known)) < len(values) or len(values) <= 2:
         return None
     if known.max() - known.min() == len(known) - 1:
-        return "counts the rows"
-    return "has a different whole number in every row" if _IDENTIFIER.search(name.lower()) else None
+        return Note(name, "identifier", "counts the rows")
+    words = re.sub("(?<=[a-z])(?=[A-Z])", " ", name).lower()
+    clear, text = _IDENTIFIER.search(words), "has a different whole number in every row"
+    if not clear and not _RUNNING_NUMBER.search(words):
+        return None
+    steps, similar = np.diff(np.sort(known)), known.max() <= _SIMILAR * np.median(known)
+    if steps.min() == steps.max() or (similar and (clear or (np.diff(known) > 0).all())):
+        return Note(name, "identifier", text)
+    return Note(name, "maybe identifier", f"{text}; if these only name the rows, drop the column")
 
 
 def _category_part(name: str, column: pd.Series, notes: list[Note]) -> _ColumnPart | None:
     text = column.astype(object).where(column.notna(), "(missing)").astype(str)
     count, rows = text.nunique(), len(text)
-    if count == rows and rows > 2:
-        notes.append(Note(name, "identifier", "has a different text in every row"))
-        notes += _numbers_left_out(name, text)
-        return None
-    if count > _MANY_TEXTS and count > rows / 2:
-        notes.append(Note(name, "text", f"is free text: {count} different texts in {rows} rows"))
-        notes += _numbers_left_out(name, text)
+    unique = count == rows and rows > 2
+    if unique or (count > _MANY_TEXTS and count > rows / 2):
+        free = f"is free text: {count} different texts in {rows} rows"
+        told = ("identifier", "has a different text in every row") if unique else ("text", free)
+        notes.append(Note(name, *told))
+        notes += [Note(name, "mixed", remark)] if (remark := numbers_among(text)) else []
         return None
     encoder = OneHotEncoder(
         drop="if_binary", max_categories=MAX_CATEGORIES, sparse_output=False, dtype=np.float64
@@ -300,21 +319,19 @@ def _category_part(name: str, column: pd.Series, notes: list[Note]) -> _ColumnPa
     return _ColumnPart(values, names)
 
 
-def _numbers_left_out(name: str, text: pd.Series) -> list[Note]:
-    """A note if many texts of a column that is left out are numbers."""
-    remark = numbers_among(text)
-    return [Note(name, "mixed", remark)] if remark else []
-
-
-def _date_part(name: str, column: pd.Series, notes: list[Note], imputed: bool) -> _ColumnPart:
-    dates = pd.to_datetime(column, utc=True)
+def _date_part(
+    name: str, column: pd.Series, typed: pd.Series, notes: list[Note], imputed: bool
+) -> _ColumnPart:
+    """Days between dates in UTC, and month, weekday and hour of the local clock."""
+    utc = pd.to_datetime(typed, utc=True)
+    dates = local_clock(utc, column)
     if imputed:
         dates, remark = without_sentinel_dates(dates)
+        utc = utc.where(dates.notna())
         if remark:
             notes.append(Note(name, "sentinel", remark))
-    first = dates.min()
     parts = {
-        "days": (dates - first).dt.total_seconds() / 86400,
+        "days": (utc - utc.min()).dt.total_seconds() / 86400,
         "month": dates.dt.month,
         "weekday": dates.dt.day_of_week,
         "hour": dates.dt.hour,
@@ -324,7 +341,7 @@ def _date_part(name: str, column: pd.Series, notes: list[Note], imputed: bool) -
         "days": parts["days"]
     }
     notes.append(
-        Note(name, "date", f"is a date from {first.date()} to {dates.max().date()}, taken as "
+        Note(name, "date", f"is a date from {dates.min().date()} to {dates.max().date()}, taken as "
              + ", ".join(kept))
     )  # fmt: skip
     values = [part.to_numpy(np.float64, na_value=np.nan) for part in kept.values()]

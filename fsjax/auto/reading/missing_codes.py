@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 #: Codes that statistics packages, sensors and netCDF write for missing values.
 _MISSING_CODES = (
@@ -14,93 +16,101 @@ _MISSING_CODES = (
     9.969209968386869e36, -1e30, 1e30, 1e20, -1e20, 1e36,
 )  # fmt: skip
 
+#: Codes that stand beside these, such as 97 and 98 for two kinds of missing values.
+_BESIDE = [
+    sign * code
+    for power in (100, 1000, 10_000, 100_000, 1_000_000)
+    for code in (*range(power - 4, power - 1), power // 9 * 7, power // 9 * 8)
+    for sign in (1, -1)
+]
+
 #: Dates that databases and spreadsheets write for missing ones or for "until further notice".
-_MISSING_DATES = frozenset(
-    {
+_MISSING_DATES = np.array(
+    [
         "0001-01-01", "1582-10-15", "1677-09-21", "1753-01-01", "1899-12-30", "1899-12-31",
         "1900-01-01", "1970-01-01", "2099-12-31", "2100-01-01", "2199-12-31",
         "2262-04-11", "2999-12-31", "3000-01-01", "3999-12-31", "9999-01-01", "9999-12-31",
-    }
-)  # fmt: skip
+    ],
+    "datetime64[D]",
+).astype(np.float64)  # fmt: skip
 
 #: Fewest other different values from which one can be said to be far away.
 _MIN_OTHERS = 5
 
-#: Fewest rows with a value that may stand for a missing one, and its distance from the others as a
-#: multiple of their range: for any value, and for known codes.
-_REPEATS, _FAR, _FAR_OF_CODE = 3, 10.0, 1.0
+#: Fewest rows with values that may stand for missing ones, and the distance of values that are no
+#: known codes from the others as a multiple of the range of these.
+_REPEATS, _FAR = 3, 10.0
 
 
 class Sentinel(NamedTuple):
-    """A value that may stand for a missing one.
+    """Values that may stand for missing ones.
 
     Attributes:
-      value: as it is in the column.
-      known: whether it is a code or date that is commonly written for missing values.
-      remark: its number of rows and its distance from the others.
+      values: as they are in the column.
+      known: whether they are codes or dates that are commonly written for missing values.
+      remark: their number of rows and their distance from the others.
     """
 
-    value: float
+    values: list[float]
     known: bool
     remark: str
 
 
-def sentinel(values: np.ndarray) -> Sentinel | None:
-    """A repeated value that is far from all others, or ``None``.
+def sentinels(
+    values: np.ndarray,
+    codes: ArrayLike = _MISSING_CODES,
+    repeats: int = _REPEATS,
+    show: Callable[[float, int], str] = lambda value, digits: f"{value:.{digits}g}",
+) -> list[Sentinel]:
+    """Known codes, and the lowest and the highest other value, as far as they may mean missing.
 
-    A known code is far from a distance of the range of the other values on, any other value from
-    ten times that range on.
+    Known codes are beyond the range of the others by more than that range, other values by more
+    than ten times that range and repeated.
 
     Args:
       values: ``(N,)``, NaN where missing.
+      codes: commonly written for missing values.
+      repeats: the fewest rows.
+      show: writes a value with so many digits.
     """
     distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-    if len(distinct) <= _MIN_OTHERS:
-        return None
-    for place, others in ((0, distinct[1:]), (-1, distinct[:-1])):
-        value, count = float(distinct[place]), int(counts[place])
-        nearest = others[0] if place == 0 else others[-1]
-        gap = abs(nearest / 2 - value / 2)
-        extent = others[-1] / 2 - others[0] / 2
-        if count < _REPEATS or gap <= _FAR_OF_CODE * extent:
-            continue
-        known = bool(np.isclose(value, _MISSING_CODES, rtol=1e-6).any())
-        if gap > _FAR * extent or known:
-            return Sentinel(
-                value,
-                known,
-                f"has {value:.7g} in {count} of {len(values)} rows, far from all other values "
-                f"({others[0]:.4g} to {others[-1]:.4g})",
-            )
-    return None
+    with np.errstate(over="ignore"):
+        known = np.isin(distinct.astype(np.float32), np.asarray(codes, np.float32))
+    beside = np.isin(distinct, _BESIDE)
+    known |= known.any() & beside
+    suspect = known | beside
+    suspect[np.flatnonzero(~known)[:1]] = suspect[np.flatnonzero(~known)[-1:]] = True
+    suspect &= known | (counts >= repeats)
+    # Halves, because the range of large numbers may overflow.
+    halves, least = distinct / 2, np.where(known, 1.0, _FAR)
+    while suspect.any() and not suspect.all():
+        others = halves[~suspect]
+        gaps = np.maximum(others[0] - halves, halves - others[-1])
+        far = suspect & (gaps / least > others[-1] - others[0])
+        if len(others) < _MIN_OTHERS:
+            far = suspect & (gaps > gaps[suspect].min())
+        if (far == suspect).all():
+            break
+        suspect = far
+    found = []
+    for is_known in (True, False):
+        part = suspect & (known == is_known)
+        rows = counts[part].sum()
+        if rows >= repeats and not suspect.all():
+            shown = ", ".join(show(value, 7) for value in distinct[part])
+            limits = " to ".join(show(value, 4) for value in distinct[~suspect][[0, -1]])
+            remark = f"has {shown} in {rows} of {len(values)} rows, far from all other values"
+            found.append(Sentinel(distinct[part].tolist(), is_known, f"{remark} ({limits})"))
+    return found
 
 
 def without_sentinel_dates(dates: pd.Series) -> tuple[pd.Series, str]:
-    """Dates without known codes for missing ones, and a remark on these, or an empty one.
-
-    Known dates at either end that are further from the others than the range of these are taken as
-    missing.
-
-    Args:
-      dates: ``(N,)`` with a time zone, NaT where missing.
-    """
-    remarks = []
-    # Twice, because one code may hide another.
-    for latest in (False, True, False, True):
-        known = dates.dropna().sort_values()
-        if known.empty:
-            break
-        day = known.iloc[-1 if latest else 0].date()
-        others = known[known.dt.date != day]
-        if others.nunique() <= _MIN_OTHERS or day.isoformat() not in _MISSING_DATES:
-            continue
-        first, last = others.iloc[0], others.iloc[-1]
-        gap = known.iloc[-1] - last if latest else first - known.iloc[0]
-        if gap <= _FAR_OF_CODE * (last - first):
-            continue
-        remarks.append(
-            f"has the date {day} in {len(known) - len(others)} of {len(dates)} rows, far from all "
-            f"others ({first.date()} to {last.date()}); taken as missing (impute=None keeps it)"
-        )
-        dates = dates.where(dates.dt.date != day)
-    return dates, "; ".join(remarks)
+    """Dates without known codes for missing ones, and a remark on these, or an empty one."""
+    days = dates.to_numpy().astype("datetime64[D]").astype(np.float64)
+    days[dates.isna()] = np.nan
+    far = sentinels(days, _MISSING_DATES, 1, lambda day, _: str(np.datetime64(int(day), "D")))
+    for code in far:
+        if code.known:
+            known = f"{code.remark}; taken as missing (impute=None keeps it)"
+            return dates.where(~np.isin(days, code.values)), known
+    return dates, ""

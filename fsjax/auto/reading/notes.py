@@ -27,6 +27,7 @@ LEVELS: Final[Mapping[str, Level]] = MappingProxyType(
         "near leak": "warning",
         "equal rows": "warning",
         "few rows": "warning",
+        "maybe identifier": "warning",
         "mixed": "warning",
         "notation": "warning",
         "precision": "warning",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,12 @@ from fsjax.auto.reading.columns import (
     check_some_left,
     row_label,
 )
-from fsjax.auto.reading.notes import Note
+from fsjax.auto.reading.notes import LEFT_OUT, Note
 from fsjax.data import check_features, constant_columns
 from fsjax.errors import check_choice
 
 
-def sparse_design(X: Any, impute: str | None = None) -> Design:
+def sparse_design(X: Any, impute: str | None = None, keep: Collection[str] = ()) -> Design:
     """The usable columns of a sparse table.
 
     Columns that are constant, the same as an earlier one, or a number of each row are left out,
@@ -31,6 +31,7 @@ def sparse_design(X: Any, impute: str | None = None) -> Design:
       X: ``(N, columns)``, a SciPy matrix or array, whose columns are called x0, x1, ..., or a frame
         of sparse columns.
       impute: checked, but without effect: sparse tables may have no missing values.
+      keep: names of columns that are offered also if their numbers identify the rows.
 
     Raises:
       ConfigError: for another ``impute``.
@@ -43,7 +44,7 @@ def sparse_design(X: Any, impute: str | None = None) -> Design:
     check_distinct_names(names)
     fill = "fill them before, as scikit-learn's SimpleImputer does, which keeps the table sparse"
     check_features(table, names, "X", fill)
-    notes = _left_out(table, names)
+    notes = _left_out(table, names, keep)
     kept = np.array([i for i, name in enumerate(names) if name not in notes], int)
     check_some_left(kept, list(notes.values()))
     units = tuple(names[i] for i in kept)
@@ -57,7 +58,7 @@ def sparse_design(X: Any, impute: str | None = None) -> Design:
     )
 
 
-def _left_out(X: sp.csr_array, names: Sequence[str]) -> dict[str, Note]:
+def _left_out(X: sp.csr_array, names: Sequence[str], keep: Collection[str]) -> dict[str, Note]:
     """Notes on the columns that are left out, by name."""
     constant, columns = constant_columns(X), sp.csc_array(X)
     seen: dict[tuple[bytes, bytes], str] = {}
@@ -71,9 +72,10 @@ def _left_out(X: sp.csr_array, names: Sequence[str]) -> dict[str, Note]:
             continue
         # Different numbers in all rows leave at most one zero.
         if len(values) >= X.shape[0] - 1:
-            filled = np.append(values, np.zeros(X.shape[0] - len(values)))
-            if label := row_label(name, filled):
-                notes[name] = Note(name, "identifier", label)
+            filled = columns[:, [place]].toarray().ravel()
+            label = None if name in keep else row_label(name, filled)
+            if label and label.kind in LEFT_OUT:
+                notes[name] = label
                 continue
         content = (rows.tobytes(), values.tobytes())
         if content in seen:

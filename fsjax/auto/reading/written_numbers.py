@@ -44,10 +44,9 @@ _WITH_COMMA = re.compile(
 _PATTERNS = {".": _WITH_POINT, ",": _WITH_COMMA}
 _SWAPPED = str.maketrans(",.", ".,")
 
-#: The least share of numbers among the different texts of a column of numbers, the most other
-#: texts for each number, and the same for texts with digits, which may be codes.
+#: The least share of numbers among different texts that show the decimal mark; in a column of
+#: numbers, the most other texts for each number, and the same for texts with digits (codes).
 _MIN_SHARE, _MAX_OTHERS, _MAX_CODES = 0.5, 0.2, 0.05
-_MIN_NUMBERS = 3
 
 
 class WrittenNumbers(NamedTuple):
@@ -130,13 +129,8 @@ def decimal_of(columns: Iterable[pd.Series]) -> str | None:
 
 def _mostly_numbers(numbers: int, others: list[str]) -> bool:
     codes = sum(any(character.isdigit() for character in text) for text in others)
-    if not others:
-        return numbers > 0
-    return (
-        numbers >= max(_MIN_NUMBERS, _MIN_SHARE * (numbers + len(others)))
-        and len(others) <= max(1.0, _MAX_OTHERS * numbers)
-        and codes <= _MAX_CODES * numbers
-    )
+    allowed = len(others) <= _MAX_OTHERS * numbers and codes <= _MAX_CODES * numbers
+    return numbers > 0 and allowed
 
 
 def _cell(text: str) -> _WrittenCell:

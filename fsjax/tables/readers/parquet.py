@@ -41,8 +41,7 @@ def parquet_frame(data: bytes, max_bytes: int | None) -> pd.DataFrame:
         )
         check_bytes(needed, max_bytes, f"{size} with its texts", "keep fewer columns of text")
     # Checksums are verified for pages that have them.
-    frame = pd.read_parquet(io.BytesIO(data), page_checksum_verification=True)
-    return frame.rename(columns=str)
+    return _flat(pd.read_parquet(io.BytesIO(data), page_checksum_verification=True))
 
 
 def parquet_frames(path: Path) -> tuple[list[str], Callable[[int], Iterator[pd.DataFrame]]]:
@@ -61,13 +60,30 @@ def parquet_frames(path: Path) -> tuple[list[str], Callable[[int], Iterator[pd.D
     form = dataset.ParquetFileFormat(default_fragment_scan_options=options)
     table = dataset.dataset(files, format=form)
 
+    saved = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    ranges = [index for index in saved if isinstance(index, dict) and len(files) == 1]
+
+    def flat(frame: pd.DataFrame, start: int) -> pd.DataFrame:
+        for index in ranges:  # at most one, of which no values are stored
+            first, step = index["start"] + start * index["step"], index["step"]
+            rows = pd.RangeIndex(first, first + step * len(frame), step, name=index["name"])
+            frame = frame.set_axis(rows)
+        return _flat(frame)
+
     def frames(rows: int) -> Iterator[pd.DataFrame]:
+        start = 0
         # Few, because batches that are read ahead are in memory.
         for batch in table.to_batches(batch_size=rows, batch_readahead=1, fragment_readahead=1):
-            yield batch.to_pandas().rename(columns=str)
+            yield flat(batch.to_pandas(), start)
+            start += len(batch)
 
-    # The index of a saved frame is not among the columns.
-    return list(table.schema.empty_table().to_pandas().rename(columns=str)), frames
+    return list(flat(table.schema.empty_table().to_pandas(), 0)), frames
+
+
+def _flat(frame: pd.DataFrame) -> pd.DataFrame:
+    """A saved frame with the named columns of its index as its first columns."""
+    names = [name for name in frame.index.names if name is not None and name not in frame]
+    return frame.reset_index(names).rename(columns=str)
 
 
 def _texts(metadata: Any) -> list[str]:

@@ -66,7 +66,8 @@ def _check_usable(missing: np.ndarray, where: str) -> None:
     if missing.any():
         raise DataError(
             f"{where} has no usable value in {int(missing.sum())} of {len(missing)} rows (first: "
-            f"row {int(missing.argmax())}, counted from 0); fill them in, or drop these rows"
+            f"row {int(missing.argmax())}, counted from 0); fill them in, or drop these rows (in a "
+            "text file, NA, None and the like mean missing: give a class of that name another one)"
         )
 
 

@@ -68,6 +68,22 @@ def test_ordinary_whole_numbers_are_no_identifiers():
     assert design(frame).units == ("income", "age")
 
 
+def test_numbers_of_the_rows_are_left_out_and_counts_are_not():
+    rng = np.random.default_rng(0)
+    left_out = ["PatientID", "order_key", "index", "case no.", "row number"]
+    doubtful = ["emissions no", "site id"]
+    counts = ["number of inhabitants", "NO (ppb)", "NO2", "price in row"]
+    names = [*left_out, *doubtful, *counts]
+    frame = pd.DataFrame({name: rng.permutation(9000)[:ROWS] + 1000 for name in names})
+    frame["case no."] = np.sort(frame["case no."])
+    frame["row number"] = 2 * rng.permutation(ROWS)
+    frame["site id"] = np.round(np.exp(rng.normal(10, 1, ROWS)))
+    result = design(frame)
+    assert list(result.units) == [*doubtful, *counts]
+    assert [note.column for note in result.notes if note.level == "warning"] == doubtful
+    assert list(design(frame, keep=left_out).units) == names
+
+
 def test_gaps_are_filled_from_the_training_rows_alone():
     X = np.array([[1.0, 5.0], [np.nan, 6.0], [3.0, 7.0], [100.0, 8.0], [np.nan, 9.5]])
     with pytest.raises(DataError, match=r"2 values are missing in 1 of 2 columns: 'x0'.*impute"):

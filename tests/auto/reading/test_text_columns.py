@@ -66,6 +66,7 @@ def test_values_beyond_a_limit() -> None:
     [
         ["A1", "12", "B7", "13"],
         ["36", "37", "38", "L", "M", "S"],
+        ["1", "2", "3", "x"],
         ["0", "1", "2", "3+"],
         [f"{'ST' * (i % 3 == 0)}{i}" for i in range(20)],
     ],
@@ -133,7 +134,7 @@ def test_sentinel_dates_are_missing(date: str, kind: object) -> None:
     result = read(pd.Series([kind(text) for text in [date] * 5 + DATES], dtype=object))
     days = result.X[:, result.names.index("c: days")]
     assert np.isnan(days[:5]).all() and days[5:].tolist() == list(range(55))
-    assert f"has the date {date} in 5 of 60 rows, far from all others" in notes(result, "sentinel")
+    assert f"has {date} in 5 of 60 rows, far from all other values" in notes(result, "sentinel")
 
 
 def test_dates_near_the_others_are_no_sentinels() -> None:
@@ -149,6 +150,25 @@ def test_codes_of_numbers_are_missing_where_missing_values_are_imputed() -> None
     assert "has -999 in 5 of 60 rows" in notes(result, "sentinel")
     kept = design(pd.DataFrame({"c": values}))
     assert kept.X[0, 0] == -999
+
+
+@pytest.mark.parametrize(
+    "codes", [(97, 98, 99), (998, 999), (77, 88, 99), (-99, -98), (-999, 9999), (-999, 999), (99,)]
+)
+def test_several_codes_are_missing(codes: tuple[int, ...]) -> None:
+    values = np.resize(np.arange(7.0), ROWS)
+    values[: 4 * len(codes)] = np.repeat(codes, 4)
+    result = read(values)
+    assert np.isnan(column(result)).nonzero()[0].tolist() == list(range(4 * len(codes)))
+    shown = ", ".join(map(str, codes))
+    assert f"has {shown} in {4 * len(codes)} of 60 rows" in notes(result, "sentinel")
+
+
+def test_an_unknown_value_beyond_a_code_is_named_and_does_not_hide_it() -> None:
+    values = np.resize([*range(7), -999.0, -12345.0, 9.0], ROWS)
+    result = read(values)
+    np.testing.assert_array_equal(np.isnan(column(result)), values == -999)
+    assert "has -12345 in 6 of 60 rows" in notes(result, "sentinel")
 
 
 @pytest.mark.parametrize(

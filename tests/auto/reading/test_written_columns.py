@@ -84,6 +84,28 @@ def test_one_day_above_12_settles_which_part_is_the_day() -> None:
     np.testing.assert_array_equal(result.X[:13, 1], np.arange(13))
 
 
+@pytest.mark.parametrize("form", ["%m/%d/%Y", "%Y-%m-%d", "%b %d, %Y"])
+@pytest.mark.parametrize("clock", ["%I:%M:%S %p", " %I:%M%p", "%H:%M"])
+def test_the_time_of_the_day(form: str, clock: str) -> None:
+    written = pd.date_range("2024-01-02", periods=ROWS, freq="6h")
+    result = column(written.strftime(f"{form} {clock}"))
+    np.testing.assert_array_equal(result.X[:, 1], np.arange(ROWS) / 4)
+    np.testing.assert_array_equal(result.X[:, result.names.index("c: hour")], written.hour)
+
+
+local = pd.Series(pd.date_range("2024-03-08 23:30", periods=ROWS, freq="h", tz="America/New_York"))
+
+
+@pytest.mark.parametrize("values", [local, local.astype(str), local.map(pd.Timestamp.isoformat)])
+def test_parts_of_a_date_are_those_of_the_local_clock(values: pd.Series) -> None:
+    result = column(values)
+    assert result.names[1:] == ("c: days", "c: weekday", "c: hour")
+    np.testing.assert_array_equal(result.X[:, 1], np.arange(ROWS) / 24)
+    clock = np.column_stack([local.dt.day_of_week, local.dt.hour])
+    np.testing.assert_array_equal(result.X[:, 2:], clock)
+    assert "is a date from 2024-03-08 to 2024-03-11" in notes_of(result, "c")
+
+
 def test_texts_that_are_no_dates_are_counted() -> None:
     written = [*days("2024-01-01", 59).strftime("%Y-%m-%d"), "soon"]
     result = column(written, impute="median")

@@ -65,6 +65,23 @@ def test_the_numbers_are_those_of_the_table_in_memory(
     assert not list(tmp_path.glob(".*.partial"))
 
 
+@pytest.mark.parametrize("index", [["a b", "n"], "step", "n"])
+def test_named_columns_of_the_index_are_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: str | list[str]
+) -> None:
+    # pandas stores the evenly spaced numbers as a range.
+    table = frame().assign(step=lambda columns: 3 * np.arange(len(columns)) + 5).set_index(index)
+    table.to_parquet(tmp_path / "table.parquet")
+    whole = load_table(str(tmp_path / "table.parquet"), target="label")
+    expected = table.reset_index().drop(columns="label")
+    assert whole.feature_names == tuple(expected)
+    np.testing.assert_allclose(whole.X, expected)
+    monkeypatch.setattr(conversion, "rows_of_block", lambda columns: 7)
+    stored = load(convert(tmp_path / "table.parquet", target="label", progress=False))
+    assert stored.feature_names == whole.feature_names
+    np.testing.assert_array_equal(np.asarray(stored.X), whole.X)
+
+
 def test_a_folder_that_exists_is_left_alone(tmp_path: Path) -> None:
     path = write(tmp_path, "parquet", frame())
     folder = convert(path, None, "label", progress=False)
@@ -181,8 +198,8 @@ def test_encodings_and_nameless_columns_have_the_same_rules_in_blocks(
     assert "decimal commas" in stored.source
 
 
-def test_the_index_of_a_saved_frame_is_not_a_column(tmp_path: Path) -> None:
-    table = frame().set_index("n")
+def test_an_index_without_a_name_is_not_a_column(tmp_path: Path) -> None:
+    table = frame()[["a b", "label"]].iloc[[0, 3, 4, 7]]
     table.to_parquet(tmp_path / "table.parquet")
     stored = load(convert(tmp_path / "table.parquet", target="label", progress=False))
     whole = load_table(str(tmp_path / "table.parquet"), target="label")
