@@ -12,12 +12,12 @@ from tools.architecture import ROOT
 
 #: Lines of ``.py`` files, docstrings and blank lines included, that each wing may have.
 BUDGETS = {
-    "fsjax/auto": 13_000,
-    "fsjax/sparsity": 9_900,
-    "the core": 29_500,
+    "fsjax/auto": 13_100,
+    "fsjax/sparsity": 10_000,
+    "the core": 29_550,
     "experiments": 16_200,
     "tools": 2_000,
-    "tests": 39_500,
+    "tests": 39_900,
 }
 
 #: Folders of ``fsjax`` with a budget of their own; the core is the rest.

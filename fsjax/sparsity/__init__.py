@@ -78,7 +78,6 @@ from fsjax.sparsity.topology import (
     needs,
     rewire,
 )
-from fsjax.sparsity.trees import from_numpy, to_numpy
 
 if TYPE_CHECKING:
     from fsjax.sparsity import similarity
@@ -101,7 +100,7 @@ if TYPE_CHECKING:
     from fsjax.sparsity.lottery import Ticket, lottery_tickets
     from fsjax.sparsity.optimal_brain_surgeon import brain_surgeon
     from fsjax.sparsity.shrinking import shrink
-    from fsjax.sparsity.sparse_files import load_sparse, save_sparse
+    from fsjax.sparsity.sparse_files import from_numpy, load_sparse, save_sparse, to_numpy
     from fsjax.sparsity.summary import degrees, mask_figure, overlap, summarize
 
 #: The module of each name that is imported where it is first used.
@@ -127,7 +126,7 @@ _MODULE_OF = {
         "connection_ages": ("bias_correction",),
         "optimal_brain_surgeon": ("brain_surgeon",),
         "shrinking": ("shrink",),
-        "sparse_files": ("load_sparse", "save_sparse"),
+        "sparse_files": ("from_numpy", "load_sparse", "save_sparse", "to_numpy"),
         "summary": ("degrees", "mask_figure", "overlap", "summarize"),
     }.items()
     for name in names

@@ -163,8 +163,6 @@ class _UseRecorder(LoopReader[_Value]):
             return looped
         if not any(isinstance(operand, _Tracked) for operand in operands):
             return [any(operands)] * outputs
-        if name == "split":
-            return self._split(equation, operands)
         if name in _RULES:
             return [_RULES[name](self, equation, operands)] * outputs
         if name in UNARY:
@@ -308,9 +306,8 @@ class _UseRecorder(LoopReader[_Value]):
 
     def _slice(self, equation: Any, operands: list[_Value]) -> _Value:
         """A part of each axis; one entry at a time is how unrolled layers take theirs."""
-        return self._cut(operands[0], equation.invars[0].aval.shape, equation.outvars[0].aval.shape)
-
-    def _cut(self, value: _Value, old: Sequence[int], new: Sequence[int]) -> _Value:
+        value = operands[0]
+        old, new = equation.invars[0].aval.shape, equation.outvars[0].aval.shape
         if not isinstance(value, _Tracked):
             return value
         self._index(value, [i for i in range(len(old)) if new[i] == 1 < old[i]])
@@ -322,10 +319,6 @@ class _UseRecorder(LoopReader[_Value]):
             )
 
         return _mapped(value, cut)
-
-    def _split(self, equation: Any, operands: list[_Value]) -> list[_Value]:
-        old = equation.invars[0].aval.shape
-        return [self._cut(operands[0], old, variable.aval.shape) for variable in equation.outvars]
 
     def entry(self, value: _Value) -> _Value:
         """A layer of those that a scan runs through; the first axis counts them."""

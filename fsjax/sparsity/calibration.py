@@ -17,7 +17,7 @@ from jax import Array
 from fsjax.arguments import Fraction, check
 from fsjax.errors import ConfigError
 from fsjax.sparsity.kernel_axes import AxesByPath, kernel_axes
-from fsjax.sparsity.linear_maps import LinearMap, evaluate_maps, linear_maps
+from fsjax.sparsity.linear_maps import LinearMap, evaluator, linear_maps
 from fsjax.sparsity.masks import Where, by_pattern, named_leaves
 from fsjax.sparsity.structures import Structure
 from fsjax.sparsity.trees import with_leaves
@@ -67,7 +67,7 @@ def prune_layers(
     leaves = named_leaves(params, where)
     if axes is not None:
         leaves = {path: leaves[path] for path in kernel_axes(params, where, axes)}
-    maps = _used_once(linear_maps(function, params, *inputs), leaves)
+    maps = _used_once(*linear_maps(function, params, *inputs), leaves)
     shares = by_pattern(shared if isinstance(shared, Mapping) else {"*": shared}, list(maps))
     masks = jax.tree.map(lambda leaf: jnp.ones(jnp.shape(leaf), bool), params)
     errors = {}
@@ -113,10 +113,12 @@ def _density(density: Densities | None, structure: Structure | None) -> Densitie
     return density
 
 
-def _used_once(maps: list[LinearMap], leaves: Mapping[str, Array]) -> dict[str, LinearMap]:
+def _used_once(
+    maps: list[LinearMap], others: set[str], leaves: Mapping[str, Array]
+) -> dict[str, LinearMap]:
     """The linear maps of the parameters, by path, in the order of their use."""
     paths = [linear.path for linear in maps]
-    left_out = [path for path in leaves if paths.count(path) != 1]
+    left_out = [path for path in leaves if path in others or paths.count(path) != 1]
     if left_out:
         raise ConfigError(
             f"{', '.join(left_out[:4])}: not used exactly once, outside of loops, as the weights "
@@ -136,7 +138,7 @@ def _inputs_of(function: Callable, linear: LinearMap, params: PyTree, *inputs: P
             if current.path == linear.path:
                 vectors.append(current.patches(rows).astype(jnp.float32))
 
-        evaluate_maps(function, note, params, *inputs)
+        evaluator(function, params, *inputs)(note, params, *inputs)
         return vectors[0]
 
     return compute(params, inputs)

@@ -244,21 +244,6 @@ class ChannelReader(LoopReader[ChannelValue]):
         is_chosen = any(index.kind == "input" for index in operands[1:])
         return ChannelValue(value.axes, "input" if is_chosen else value.kind)
 
-    def _split(self, equation: Any, operands: list[ChannelValue]) -> list[ChannelValue]:
-        value, axis = operands[0], equation.params["axis"]
-        ends = np.cumsum(equation.params["sizes"])
-        outputs = []
-        for start, end in zip([0, *ends[:-1]], ends, strict=True):
-            labels = value.axes[axis]
-            if end - start == 1:
-                self.numbers.fix(labels, "single entries of it are taken")
-                labels = None
-            part = None if labels is None else labels[start:end]
-            outputs.append(
-                ChannelValue((*value.axes[:axis], part, *value.axes[axis + 1 :]), value.kind)
-            )
-        return outputs
-
     def _gather(self, equation: Any, operands: list[ChannelValue]) -> ChannelValue:
         table, indices = operands
         numbers, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
@@ -456,7 +441,6 @@ _RULES: dict[
     "reshape": ChannelReader._reshape,
     "slice": ChannelReader._slice,
     "dynamic_slice": ChannelReader._dynamic_slice,
-    "split": ChannelReader._split,
     "gather": ChannelReader._gather,
     "concatenate": ChannelReader._concatenate,
     "pad": ChannelReader._pad,

@@ -18,7 +18,7 @@ from fsjax.errors import ConfigError
 from fsjax.sparsity.inference_kernels import convolution_forms, kernel_forms
 from fsjax.sparsity.kernel_axes import AxesByPath, kernel_axes
 from fsjax.sparsity.linear_maps import Handler, LinearMap, evaluator, linear_maps
-from fsjax.sparsity.masks import apply_masks
+from fsjax.sparsity.masks import apply_masks, bool_masks
 from fsjax.sparsity.trees import leaves_by_name, with_leaves
 from fsjax.typing import PyTree
 
@@ -45,7 +45,8 @@ class LayerForm:
       form: ``"dense"``, ``"transposed"``, ``"fan-in"``, ``"connections"``, ``"shrunk"``, or tiles,
         for example ``"tiles 16x16"``.
       density: share of active connections, in (0, 1].
-      milliseconds: time of one product with the rows of the example, by form.
+      milliseconds: time of one product with the rows of the example, by form; empty for a kernel
+        with uses that no single form serves, which stays dense.
     """
 
     path: str
@@ -95,7 +96,10 @@ class Compressed:
         """A line per layer with its form and times, and the times of the whole network."""
         lines = [
             f"{layer.path}: {layer.form}, density {layer.density:.4g} ("
-            + ", ".join(f"{name} {ms:.3g} ms" for name, ms in layer.milliseconds.items())
+            + (
+                ", ".join(f"{name} {ms:.3g} ms" for name, ms in layer.milliseconds.items())
+                or "several uses"
+            )
             + ")"
             for layer in self.layers
         ]
@@ -118,7 +122,8 @@ def compress(
     The forms of each layer (dense, transposed, inputs of each output, list of connections, tiles,
     matrix without dead channels) are timed with as many rows as the example has. The whole network
     is timed too, and stays dense unless it is at least 5 % faster. N:M masks are stored as the
-    inputs of each output, because JAX has no N:M product.
+    inputs of each output, because JAX has no N:M product. A kernel stays dense if it is used in two
+    orientations, or in a loop or a lookup too.
 
         fast = sparsity.compress(model.apply, params, sparsity.masks_of(opt_state), x)
         fast(x), print(fast)
@@ -148,12 +153,13 @@ def compress(
       >>> fast = sparsity.compress(apply, params, masks, jnp.asarray(data.X[:1]))
       >>> print(fast)  # the form of each layer, and what it takes
     """
-    params = apply_masks(params, masks)
-    by_path = leaves_by_name(masks)
+    params, by_path = apply_masks(params, masks), leaves_by_name(bool_masks(masks))
     pruned = {path for path, mask in by_path.items() if not np.asarray(mask).all()}
     if axes is not None and pruned:
         pruned &= set(kernel_axes(params, axes=axes))
-    maps = {linear.path: linear for linear in linear_maps(function, params, *inputs)}
+    uses, others = linear_maps(function, params, *inputs)
+    maps = {linear.path: linear for linear in uses}
+    others |= {linear.path for linear in uses if linear.layout != maps[linear.path].layout}
     if not pruned & set(maps):
         if not pruned:
             raise ConfigError(
@@ -167,6 +173,9 @@ def compress(
     kernels, layers = {}, []
     for path in (path for path in maps if path in pruned):
         mask = np.asarray(by_path[path])
+        if path in others:
+            layers.append(LayerForm(path, "dense", float(mask.mean()), {}))
+            continue
         kernel, layer = _fastest(maps[path], np.asarray(weights[path]), mask, portable)
         layers.append(layer)
         if layer.form != "dense":
@@ -186,16 +195,18 @@ def _fastest(
     linear: LinearMap, weight: np.ndarray, mask: np.ndarray, portable: bool
 ) -> tuple[Any, LayerForm]:
     """The fastest form of one kernel, and its measurements."""
+    turned = linear.matrix if linear.kind == "matrix" else linear.window
+    arrays = linear.converted(jnp.asarray(weight)), jnp.asarray(mask)
+    kernel, active = (np.asarray(turned(array)) for array in arrays)
     if linear.kind == "matrix":
-        matrix, active = (np.asarray(linear.matrix(jnp.asarray(leaf))) for leaf in (weight, mask))
-        forms: Mapping[str, Any] = kernel_forms(matrix, active, portable)
+        forms: Mapping[str, Any] = kernel_forms(kernel, active, portable)
         shape: tuple[int, ...] = (linear.rows, linear.inputs)
     else:
-        forms = convolution_forms(linear, weight, mask)
+        forms = convolution_forms(linear, kernel, active)
         shape = linear.options["lhs_shape"]
     call = jax.jit(functools.partial(_apply, linear))
     calls = {name: functools.partial(call, form) for name, form in forms.items()}
-    rounds = _milliseconds_each(calls, jnp.ones(shape, weight.dtype))
+    rounds = _milliseconds_each(calls, jnp.ones(shape, kernel.dtype))
     times = {name: min(values) for name, values in rounds.items()}
     name = min(times, key=times.__getitem__)
     if times[name] > _MAX_TIME_RATIO * times["dense"]:

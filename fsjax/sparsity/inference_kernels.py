@@ -202,7 +202,8 @@ def kernel_forms(
     fan_in = int(mask.sum(0).max(initial=0))
     if 0 < fan_in <= MAX_PADDED * mask.shape[0]:
         forms["fan-in"] = _by_inputs(matrix, mask)
-        if not portable:
+        # JAX has this product for other types too, but not as fast code.
+        if not portable and matrix.dtype in (np.float32, np.float64):
             forms["connections"] = _by_connections(matrix, mask)
     tile = tile_of(mask)
     if tile is not None:

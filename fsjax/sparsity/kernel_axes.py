@@ -103,8 +103,9 @@ def kernel_axes(
     Where ``axes`` has nothing on a parameter, its name and shape decide. Kernels of ``query``,
     ``key``, ``value`` and ``out`` with three axes (four, if they are stacked) are those of
     attention in Flax. A ``bias`` beside a kernel tells stacked layers, which have one each, from
-    positions, and several axes of outputs from one. Others are ``(..., inputs, outputs)``, or
-    ``(outputs, inputs, ...)`` with ``output_first``.
+    positions, several axes of outputs from one, and outputs before inputs (a transposed kernel of
+    a convolution) unless there are as many; a kernel that does not fit it is not known. Others are
+    ``(..., inputs, outputs)``, or ``(outputs, inputs, ...)`` with ``output_first``.
 
     Args:
       params: arrays.
@@ -121,7 +122,7 @@ def kernel_axes(
     shapes = {path: jnp.shape(leaf) for path, leaf in leaves_by_name(params).items()}
     kernels: dict[str, KernelAxes] = {}
     for path, leaf in leaves.items():
-        entry = next((entry for at, entry in (axes or {}).items() if matches(path, at)), None)
+        entry = entry_of(path, axes)
         if isinstance(entry, ParameterAxes) and entry.use != "kernel":
             if where is is_kernel:
                 continue
@@ -137,6 +138,11 @@ def kernel_axes(
     if not kernels:
         raise ConfigError(f"the network uses none of {', '.join(leaves)} as a kernel")
     return kernels
+
+
+def entry_of(path: str, axes: AxesByPath | None) -> ParameterAxes | Sequence[str] | None:
+    """What is said of a parameter; the first pattern that matches applies."""
+    return next((entry for at, entry in (axes or {}).items() if matches(path, at)), None)
 
 
 def to_layers(tree: PyTree, kernels: Mapping[str, KernelAxes]) -> OrderedDict[str, Array]:
@@ -176,16 +182,17 @@ def check_known(kernels: Mapping[str, KernelAxes], structure: Structure | None) 
     """Checks that inputs and outputs are known where a structure looks at them.
 
     Raises:
-      ConfigError: naming a kernel of three axes that may be a convolution, a stack or a projection.
+      ConfigError: naming a kernel of three axes that may be a convolution, a stack or a projection,
+        or one that does not fit the bias beside it.
     """
     if structure is None or not structure.needs_axes:
         return
     for path, axes in kernels.items():
         if not axes.known:
             raise ConfigError(
-                f"{path} has three axes, and {structure} needs to know which are inputs and "
-                "outputs; pass axes=sparsity.axes(apply, params, x), or for example "
-                f"axes={{{path!r}: ('stack', 'in', 'out')}}"
+                f"{path} has {len(axes.roles)} axes, and {structure} needs to know which are "
+                "inputs and outputs; pass axes=sparsity.axes(apply, params, x), or for example "
+                f"axes={{{path!r}: {(*['stack'] * (len(axes.roles) - 2), 'in', 'out')}}}"
             )
 
 
@@ -208,21 +215,25 @@ def _by_name(path: str, shapes: Mapping[str, tuple[int, ...]], output_first: boo
     if name == "kernel" and attention is not None and len(shape) in (3, 4):
         return KernelAxes((*["stack"] * (len(shape) - 3), *attention))
     bias = shapes.get("/".join([*modules, "bias"]) + value)
+    *positions, _, _ = ["spatial"] * len(shape)
+    usual, turned = (*positions, "in", "out"), (*positions, "out", "in")
     fits = {roles for roles in _possible(len(shape)) if _bias_shape(roles, shape) == bias}
+    is_own = name == "kernel" and bias is not None  # Of another name, the bias may be another's.
+    if is_own and not fits and _bias_shape(turned, shape) == bias:
+        fits = {turned}
     if len(fits) == 1:
         return KernelAxes(fits.pop())
-    return KernelAxes((*["spatial"] * (len(shape) - 2), "in", "out"), known=len(shape) != 3)
+    return KernelAxes(usual, known=len(shape) != 3 and (usual in fits or not is_own))
 
 
 def _possible(ndim: int) -> list[tuple[str, ...]]:
     """The roles that a kernel of Flax may have: stacked or not, with positions or more outputs."""
-    stacked = [("stack",) * count for count in range(ndim - 1)]
     return [
-        (*stack, *rest)
-        for stack in stacked
+        ("stack",) * stacked + rest
+        for stacked in range(ndim - 1)
         for rest in {
-            ("spatial",) * (ndim - 2 - len(stack)) + ("in", "out"),
-            ("in",) + ("out",) * (ndim - 1 - len(stack)),
+            ("spatial",) * (ndim - 2 - stacked) + ("in", "out"),
+            *(("in",) * n + ("out",) * (ndim - stacked - n) for n in range(1, ndim - stacked - 1)),
         }
     ]
 

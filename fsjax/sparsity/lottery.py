@@ -43,6 +43,7 @@ def lottery_tickets(
     where: Where = is_kernel,
     *,
     axes: AxesByPath | None = None,
+    output_first: bool | None = None,
     **options: Any,
 ) -> Iterator[Ticket]:
     """Finds lottery tickets by iterative magnitude pruning with rewinding.
@@ -58,7 +59,7 @@ def lottery_tickets(
         ones for tickets of Frankle and Carbin.
       densities: share of active connections after each round, decreasing, in (0, 1]; the papers
         remove a fifth per round, ``[0.8**n for n in range(1, 11)]``.
-      where, axes: which parameters are masked, and their axes, as for
+      where, axes, output_first: which parameters are masked, and their axes, as for
         :func:`fsjax.sparsity.sparse`.
       **options: of :class:`fsjax.sparsity.Recipe`; by default each layer has the same density
         (``distribution="uniform"``). ``scope="global"`` compares the weights of all layers.
@@ -86,7 +87,7 @@ def lottery_tickets(
         )
     options = {"distribution": "uniform", **options}
     recipes = [magnitude(density, schedule=one_shot(1), **options) for density in densities]
-    return _rounds(train, early, recipes, where, axes)
+    return _rounds(train, early, recipes, where, axes, output_first)
 
 
 def _rounds(
@@ -95,8 +96,9 @@ def _rounds(
     recipes: Sequence[Recipe],
     where: Where,
     axes: AxesByPath | None,
+    output_first: bool | None,
 ) -> Iterator[Ticket]:
-    kernels = kernel_axes(early, where, axes)
+    kernels = kernel_axes(early, where, axes, output_first)
     masks = jax.tree.map(lambda leaf: jnp.ones(jnp.shape(leaf), bool), early)
     for number, recipe in enumerate(recipes):
         check_known(kernels, recipe.structure)

@@ -330,28 +330,32 @@ def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
 
 def apply_masks(params: PyTree, masks: PyTree) -> PyTree:
     """Sets parameters to 0 where the mask is false; ConfigError unless masks are bool."""
-    masks = unpack(masks)
-    check_bool(masks)
-    return jax.tree.map(lambda leaf, mask: jnp.where(mask, leaf, 0), params, masks)
+    return jax.tree.map(lambda leaf, mask: jnp.where(mask, leaf, 0), params, bool_masks(masks))
 
 
-def check_bool(masks: PyTree) -> None:
-    """Checks that masks are bool: scores, and masks saved as numbers, say something else.
+def bool_masks(masks: PyTree) -> PyTree:
+    """The masks, unpacked; scores, and masks saved as numbers, say something else and are refused.
 
     Raises:
-      ConfigError: naming a leaf and its type.
+      ConfigError: naming a leaf that is not bool, and its type.
     """
+    masks = unpack(masks)
     for path, mask in jax.tree.leaves_with_path(masks):
         if not jnp.issubdtype(jnp.result_type(mask), jnp.bool_):
             raise ConfigError(
-                f"the mask of {path_name(path)} is {jnp.result_type(mask)}; masks are bool, for "
-                "example scores > 0"
+                f"the mask {f'of {path_name(path)} ' if path else ''}is {jnp.result_type(mask)}; "
+                "masks are bool, for example scores > 0"
             )
+    return masks
 
 
 def count_active(masks: PyTree) -> list[Array]:
-    """Number of true entries of each leaf, int32, in the order of ``jax.tree.leaves``."""
-    return [jnp.sum(mask, dtype=jnp.int32) for mask in jax.tree.leaves(unpack(masks))]
+    """Number of true entries of each leaf, int32, in the order of ``jax.tree.leaves``.
+
+    Raises:
+      ConfigError: if masks are not bool.
+    """
+    return [jnp.sum(mask, dtype=jnp.int32) for mask in jax.tree.leaves(bool_masks(masks))]
 
 
 def _without_kernels(tree: PyTree) -> list[bool]:
@@ -379,8 +383,7 @@ def sparsity(masks: PyTree, where: Where = is_kernel) -> Array:
       ConfigError: if no leaf is chosen, if masks are not bool, or if a leaf that is not chosen has
         inactive connections.
     """
-    masks = unpack(masks)
-    check_bool(masks)
+    masks = bool_masks(masks)
     chosen = named_leaves(masks, where)
     for path, mask in leaves_by_name(masks).items():
         is_known = not isinstance(mask, jax.core.Tracer)
@@ -445,7 +448,7 @@ def pack(masks: PyTree) -> PyTree:
     Raises:
       ConfigError: if a leaf is neither.
     """
-    check_bool(unpack(masks))
+    bool_masks(masks)
     return jax.tree.map(
         lambda mask: (
             mask

@@ -242,6 +242,7 @@ def with_masks(
     recipe: Recipe | None = None,
     where: Where = is_kernel,
     axes: AxesByPath | None = None,
+    output_first: bool | None = None,
 ) -> PyTree:
     """The optimiser state with other masks, for example of :func:`fsjax.sparsity.snip_masks`.
 
@@ -249,7 +250,7 @@ def with_masks(
       opt_state: state of :func:`sparse` before the first step.
       masks: bool arrays, or packed ones, all true where nothing is masked.
       recipe: recipe with whose structure and counts the masks must agree; ``None`` accepts any.
-      where, axes: as for :func:`sparse`.
+      where, axes, output_first: as for :func:`sparse`.
 
     Raises:
       ConfigError: if the tree or the shapes differ from those of the parameters, if masks are
@@ -277,7 +278,7 @@ def with_masks(
             )
     masks = jax.tree.map(lambda mask: jnp.asarray(mask, bool), masks)
     if recipe is not None:
-        kernels = kernel_axes(masks, where, axes)
+        kernels = kernel_axes(masks, where, axes, output_first)
         check_known(kernels, recipe.structure)
         recipe.check_masks(to_layers(masks, kernels), lambda path, layer: True)
 
@@ -300,6 +301,7 @@ def check(
     *,
     where: Where = is_kernel,
     axes: AxesByPath | None = None,
+    output_first: bool | None = None,
 ) -> None:
     """Checks a sparse network during training: call it in tests, and first when something is odd.
 
@@ -308,7 +310,7 @@ def check(
       opt_state: state of :func:`sparse`, or one that contains it.
       recipe: if given, the counts, and the steps of the changes, are checked too.
       num_steps: number of steps of the whole training, for what will never change.
-      where, axes: as for :func:`sparse`.
+      where, axes, output_first: as for :func:`sparse`.
 
     Raises:
       ConfigError: with all that is wrong: inactive weights that are not 0, numbers that are not
@@ -323,7 +325,8 @@ def check(
       >>> sparsity.check(params, opt_state)  # nothing is wrong
     """
     masks = masks_of(opt_state)
-    kernels, by_path = kernel_axes(params, where, axes), leaves_by_name(masks)
+    kernels = kernel_axes(params, where, axes, output_first)
+    by_path = leaves_by_name(masks)
     problems = [
         problem
         for path, leaf in leaves_by_name(params).items()

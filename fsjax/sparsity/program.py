@@ -7,6 +7,8 @@ and loops are entered here.
 from __future__ import annotations
 
 import abc
+import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -30,6 +32,18 @@ _CALLS = {
     "custom_vjp_call_jaxpr": "fun_jaxpr",
     "checkpoint": "jaxpr",
     "remat2": "jaxpr",
+}
+
+#: Operations that are read as several others.
+_MADE_OF: dict[str, Callable] = {
+    "stack": lambda *x, axis: jnp.concatenate([jnp.expand_dims(a, axis) for a in x], axis),
+    "unstack": lambda x, axis: [
+        jax.lax.index_in_dim(x, i, axis, False) for i in range(x.shape[axis])
+    ],
+    "split": lambda x, sizes, axis: [
+        jax.lax.slice_in_dim(x, end - size, end, axis=axis)
+        for size, end in zip(sizes, itertools.accumulate(sizes), strict=True)
+    ],
 }
 
 #: Operations entry by entry that involve several arrays.
@@ -100,7 +114,11 @@ class ProgramReader(abc.ABC, Generic[Value]):
         values.update(zip(jaxpr.invars, arguments, strict=True))
         for equation in jaxpr.eqns:
             operands = [read(atom) for atom in equation.invars]
-            function = equation.params.get(_CALLS.get(equation.primitive.name, ""))
+            name = equation.primitive.name
+            function = equation.params.get(_CALLS.get(name, ""))
+            if name in _MADE_OF:
+                whole = functools.partial(_MADE_OF[name], **equation.params)
+                function = jax.make_jaxpr(whole)(*(atom.aval for atom in equation.invars))
             outputs = (
                 self.apply(equation, operands) if function is None else self.run(function, operands)
             )

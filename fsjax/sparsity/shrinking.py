@@ -15,7 +15,7 @@ from fsjax.arguments import Rate, check
 from fsjax.errors import ConfigError, FixedLengthWarning
 from fsjax.sparsity.channel_groups import Axis, ChannelGroup, Channels
 from fsjax.sparsity.channels import channel_groups
-from fsjax.sparsity.masks import by_pattern
+from fsjax.sparsity.masks import bool_masks, by_pattern
 from fsjax.sparsity.trees import check_same_shapes, leaves_by_name, with_leaves
 from fsjax.typing import PyTree
 
@@ -123,7 +123,8 @@ def shrink(
 
     Raises:
       ConfigError: unless exactly one of ``ratio`` and ``masks`` is given, if a pattern matches no
-        group, if nothing can be removed (with the reason of each layer), or if trees differ.
+        group, if nothing can be removed (with the reason of each layer), if trees differ, or if
+        masks are not bool.
 
     Warns:
       FixedLengthWarning: if the function can be called with the smaller parameters, and gives other
@@ -151,7 +152,9 @@ def shrink(
         path: np.asarray(leaves[path]) for group in channels.groups for path, _ in group.entries
     }
     if masks is not None:
-        active = {path: np.asarray(mask) for path, mask in leaves_by_name(masks).items()}
+        active = {
+            path: np.asarray(mask) for path, mask in leaves_by_name(bool_masks(masks)).items()
+        }
         check_same_shapes(active, leaves, "the masks", "the network")
         removed = {group.name: _is_dead(group, active) for group in channels.groups}
     else:

@@ -1,7 +1,7 @@
-"""Files of sparse networks: the values of active connections, and where they are.
+"""Sparse networks as NumPy arrays, and as files: the values of active connections, and where.
 
-They are SafeTensors files. Parameters without missing connections are stored as they are. Of each
-other one there are
+The files are SafeTensors files. Parameters without missing connections are stored as they are. Of
+each other one there are
 
 - ``values``: those of the active connections, in row-major order;
 - ``quotients`` and ``remainders``: the gaps between the connections in Golomb-Rice code. The last b
@@ -20,17 +20,19 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from fsjax import extras
-from fsjax.errors import DataError
-from fsjax.sparsity.masks import check_bool
-from fsjax.sparsity.trees import check_same_shapes, from_numpy, leaves_by_name, to_numpy
+from fsjax.errors import ConfigError, DataError
+from fsjax.sparsity.masks import apply_masks, bool_masks
+from fsjax.sparsity.trees import check_distinct, check_same_shapes, leaves_by_name, path_name
 from fsjax.typing import PyTree
 
 #: Name and version of the layout, in the metadata of each file.
@@ -72,7 +74,7 @@ def save_sparse(path: str | os.PathLike[str], params: PyTree, masks: PyTree) -> 
     extras.require("safetensors", "save_sparse")
     from safetensors.numpy import save
 
-    check_bool(masks)
+    masks = bool_masks(masks)
     check_same_shapes(leaves_by_name(params), leaves_by_name(masks), "the parameters", "the masks")
     dense, active = to_numpy(params), to_numpy(masks)
     arrays: dict[str, np.ndarray] = {}
@@ -128,8 +130,16 @@ def read(
 
     try:
         with safetensors.safe_open(path, "numpy") as file:
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            types = {name: file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
+            # SafeTensors asks NumPy for the types of 8 bits, which it lacks.
+            short = {name for name, code in types.items() if code.startswith("F8_")}
+            arrays = {name: file.get_tensor(name) for name in types if name not in short}
             metadata = file.metadata() or {}
+        raw = dict(safetensors.deserialize(Path(path).read_bytes())) if short else {}
+        for name in short:
+            code = {"F8_E4M3": "e4m3fn", "F8_E8M0": "e8m0fnu"}.get(types[name], types[name][3:])
+            flat = np.frombuffer(raw[name]["data"], jnp.dtype(f"float8_{code.lower()}"))
+            arrays[name] = flat.reshape(raw[name]["shape"])
     except (safetensors.SafetensorError, KeyError) as error:
         raise DataError(
             f"{os.fspath(path)} is truncated, or not a SafeTensors file of NumPy's types "
@@ -177,3 +187,75 @@ def _decoded(quotients: np.ndarray, remainders: np.ndarray, bits: int, number: i
     digits = np.unpackbits(remainders, count=number * bits).reshape(number, bits)
     gaps = ((np.diff(ones, prepend=-1) - 1) << bits) + digits @ (1 << np.arange(bits)[::-1])
     return np.cumsum(gaps + 1) - 1
+
+
+def to_numpy(params: PyTree, masks: PyTree | None = None) -> dict[str, np.ndarray]:
+    """Contiguous NumPy arrays of the parameters, by path, for example ``"params.Dense_0.kernel"``.
+
+        safetensors.numpy.save_file(sparsity.to_numpy(params, masks), "network.safetensors")
+
+    Args:
+      params: arrays.
+      masks: bool arrays in the structure of ``params``; weights are set to 0 where these are false.
+
+    Raises:
+      ConfigError: if a leaf is not an array of numbers, as in a compressed network, if two have the
+        same name, or if masks are not bool.
+
+    Examples:
+      >>> params = {"kernel": jnp.ones((6, 4))}
+      >>> masks = {"kernel": sparsity.random_mask(jax.random.key(1), (6, 4), 4)}
+      >>> arrays = sparsity.to_numpy(params, masks)  # zeros where the mask is closed
+      >>> params = sparsity.from_numpy(arrays, params)
+    """
+    for leaf in jax.tree.leaves(params):
+        _check_numbers(leaf)
+    if masks is not None:
+        params = apply_masks(params, masks)
+    leaves = leaves_by_name(params)
+    check_distinct([_dotted(path) for path in leaves])
+    return {_dotted(path): np.asarray(leaf, order="C") for path, leaf in leaves.items()}
+
+
+def from_numpy(arrays: Mapping[str, np.ndarray], like: PyTree) -> PyTree:
+    """The inverse of :func:`to_numpy`.
+
+    Args:
+      arrays: arrays by path.
+      like: parameters of the same network, or their shapes; they give structure and types.
+
+    Raises:
+      ConfigError: if a path is missing or unknown, or an array has another shape, or numbers that
+        the type of the parameter cannot hold.
+    """
+    expected = {_dotted(path): leaf for path, leaf in leaves_by_name(like).items()}
+    check_same_shapes(arrays, expected, "the arrays", "the network")
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: _as_type(_dotted(path_name(path)), arrays, leaf.dtype), like
+    )
+
+
+def _dotted(path: str) -> str:
+    return path.replace("/", ".")
+
+
+def _as_type(name: str, arrays: Mapping[str, np.ndarray], dtype: Any) -> Array:
+    """The array in the type of its parameter; floating point numbers may be rounded."""
+    saved = np.asarray(arrays[name])
+    cast = jnp.asarray(saved, dtype)
+    is_exact = not jnp.issubdtype(dtype, jnp.inexact)
+    if is_exact and not np.array_equal(np.asarray(cast).astype(saved.dtype), saved):
+        raise ConfigError(
+            f"{name} is {saved.dtype} with numbers that {dtype} of the network cannot hold; pass "
+            "the array that was saved"
+        )
+    return cast
+
+
+def _check_numbers(leaf: object) -> None:
+    dtype = np.asarray(leaf).dtype
+    if not any(jnp.issubdtype(dtype, kind) for kind in (np.number, np.bool_)):
+        raise ConfigError(
+            f"to_numpy takes the parameters of a network, not {type(leaf).__name__}; pass "
+            "to_numpy(params, masks), and call compress again after loading"
+        )

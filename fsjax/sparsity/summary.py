@@ -12,9 +12,9 @@ import numpy as np
 from fsjax.errors import ConfigError
 from fsjax.extras import require
 from fsjax.sparsity.connections import Connections, layer_masks
-from fsjax.sparsity.kernel_axes import AxesByPath, KernelAxes, kernel_axes
-from fsjax.sparsity.linear_maps import LinearMap, linear_maps
-from fsjax.sparsity.masks import Where, is_kernel, named_leaves, unpack
+from fsjax.sparsity.kernel_axes import AxesByPath, KernelAxes, entry_of, kernel_axes
+from fsjax.sparsity.linear_maps import multiplications
+from fsjax.sparsity.masks import Where, bool_masks, is_kernel, named_leaves
 from fsjax.sparsity.structures import tile_of
 from fsjax.sparsity.trees import check_same_shapes, is_masked_out, leaves_by_name, path_name
 from fsjax.typing import PyTree
@@ -88,8 +88,11 @@ def summarize(
     function: Callable | None = None,
     *inputs: PyTree,
     axes: AxesByPath | None = None,
+    output_first: bool | None = None,
 ) -> pd.DataFrame:
     """Tabulates the layers of a sparse network: a row per weight array, and one for all.
+
+    Vectors, and what ``axes`` knows to be used entry by entry, have a row if they are masked.
 
     Args:
       params: arrays.
@@ -97,17 +100,18 @@ def summarize(
         ``None`` for a dense network.
       function: ``(params, *inputs) -> outputs``; if given, the FLOPs of a call are counted.
       *inputs: an example, arrays or their shapes.
-      axes: as for :func:`fsjax.sparsity.sparse`; structures are told of matrices
+      axes, output_first: as for :func:`fsjax.sparsity.sparse`; structures are told of matrices
         ``(..., inputs, outputs)``.
 
     Returns:
       A table with the columns ``shape``, ``structure`` (``"dense"``, ``"channels"``,
       ``"tiles 4x4"``, ``"2:4"``, ``"fan-in 12"`` or ``"unstructured"``), ``connections``,
       ``active``, ``density``, and with a function ``flops`` and ``dense_flops``: two per connection
-      and multiplied vector. The index holds the paths, and ``"all"``.
+      and multiplied vector. They are NaN, also for all, where they are not known: of kernels that
+      the function changes first, or uses in branches. The index holds the paths, and ``"all"``.
 
     Raises:
-      ConfigError: if the masks have other paths or shapes than the parameters.
+      ConfigError: if masks are not bool, or have other paths or shapes than the parameters.
     """
     import pandas as pd
 
@@ -116,15 +120,17 @@ def summarize(
     check_same_shapes(leaves, by_path, "the parameters", "the masks")
     has_matrices = any(np.ndim(leaf) >= 2 and np.size(leaf) for leaf in leaves.values())
     where = _is_matrix if axes is None else is_kernel
-    kernels = kernel_axes(params, where, axes) if has_matrices else {}
-    maps: dict[str, list[LinearMap]] = {}
-    for linear in linear_maps(function, params, *inputs) if function is not None else ():
-        maps.setdefault(linear.path, []).append(linear)
+    kernels = kernel_axes(params, where, axes, output_first) if has_matrices else {}
+    counted = None if function is None else multiplications(function, params, *inputs)
+    products, unknown = counted or ({}, set())
     rows = {}
     for path, mask in by_path.items():
-        if mask.ndim < 2 and mask.all():
+        is_elementwise = getattr(entry_of(path, axes), "use", "") == "elementwise"
+        if mask.all() and (mask.ndim < 2 or is_elementwise):
             continue
-        active, vectors = int(mask.sum()), sum(linear.rows for linear in maps.get(path, ()))
+        is_named = path in kernels and is_kernel(tuple(path.split("/")), leaves[path])
+        count = float("nan") if is_named and path in unknown else products.get(path, 0)
+        active, vectors = int(mask.sum()), count / max(mask.size, 1)
         rows[path] = {
             "shape": " x ".join(map(str, leaves[path].shape)),
             "structure": _structure(kernels[path], mask) if path in kernels else "",
@@ -135,7 +141,7 @@ def summarize(
             "dense_flops": 2 * vectors * mask.size,
         }
     table = pd.DataFrame.from_dict(rows, orient="index", columns=list(_COLUMNS))
-    total = table.drop(columns=["shape", "structure", "density"]).sum()
+    total = table.drop(columns=["shape", "structure", "density"]).sum(skipna=False)
     table.loc["all"] = {
         **total,
         "shape": "",
@@ -143,7 +149,7 @@ def summarize(
         "density": total["active"] / total["connections"] if total["connections"] else 1.0,
     }
     table.index.name = "path"
-    table = table.astype(dict.fromkeys(total.index, int))
+    table = table.astype(dict.fromkeys(total.dropna().index, int))
     return table if function is not None else table.drop(columns=["flops", "dense_flops"])
 
 
@@ -151,7 +157,7 @@ def _masks_by_name(leaves: Mapping[str, Any], masks: PyTree | None) -> dict[str,
     """The masks by path, all true where the parameters belong to another optimiser or to none."""
     if masks is None:
         return {path: np.ones(np.shape(leaf), bool) for path, leaf in leaves.items()}
-    pairs = jax.tree.leaves_with_path(unpack(masks), is_leaf=is_masked_out)
+    pairs = jax.tree.leaves_with_path(bool_masks(masks), is_leaf=is_masked_out)
     by_path = {path_name(path): mask for path, mask in pairs}
     return {
         path: np.ones(np.shape(leaves[path]), bool)
@@ -200,7 +206,7 @@ def degrees(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     pixels the network uses.
 
     Args:
-      mask: bool ``(..., I, O)``.
+      mask: bool ``(..., I, O)``; else ConfigError.
 
     Examples:
       >>> mask = sparsity.random_mask(jax.random.key(0), (20, 10), 40)
@@ -210,7 +216,7 @@ def degrees(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
       >>> packed = sparsity.pack({"kernel": mask})  # one bit per connection
       >>> assert (sparsity.unpack(packed)["kernel"] == mask).all()
     """
-    mask = np.asarray(mask)
+    mask = np.asarray(bool_masks(mask))
     return mask.sum(tuple(_other(mask, -2))), mask.sum(tuple(_other(mask, -1)))
 
 
@@ -222,9 +228,9 @@ def overlap(masks: PyTree, others: PyTree, where: Where = is_kernel) -> dict[str
       where: which leaves are compared.
 
     Raises:
-      ConfigError: if the paths or shapes of the two differ.
+      ConfigError: if the paths or shapes of the two differ, or if one is not bool.
     """
-    first, second = named_leaves(unpack(masks), where), named_leaves(unpack(others), where)
+    first, second = (named_leaves(bool_masks(tree), where) for tree in (masks, others))
     check_same_shapes(first, second, "the first tree", "the second")
     return {
         path: float(jnp.sum(mask & second[path]) / jnp.maximum(jnp.sum(mask | second[path]), 1))
@@ -240,7 +246,8 @@ def mask_figure(masks: PyTree, where: Where = is_kernel) -> Figure:
     require("matplotlib", "mask_figure")
     from matplotlib.figure import Figure
 
-    leaves = {path: np.asarray(mask) for path, mask in named_leaves(unpack(masks), where).items()}
+    chosen = named_leaves(bool_masks(masks), where)
+    leaves = {path: np.asarray(mask) for path, mask in chosen.items()}
     figure = Figure(figsize=(2.6 * len(leaves), 3.0), layout="constrained")
     panels = figure.subplots(1, len(leaves), squeeze=False)[0]
     for axes, (path, mask) in zip(panels, leaves.items(), strict=True):

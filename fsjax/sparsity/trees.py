@@ -1,4 +1,4 @@
-"""The leaves of parameter trees by the names of their paths, as NumPy arrays too."""
+"""The leaves of parameter trees by the names of their paths."""
 
 from __future__ import annotations
 
@@ -81,78 +81,6 @@ def check_same_shapes(
                 f"{path} has shape {shape} in {where} and {other} in {elsewhere} (None means "
                 "missing); pass arrays of the same network"
             )
-
-
-def to_numpy(params: PyTree, masks: PyTree | None = None) -> dict[str, np.ndarray]:
-    """Contiguous NumPy arrays of the parameters, by path, for example ``"params.Dense_0.kernel"``.
-
-        safetensors.numpy.save_file(sparsity.to_numpy(params, masks), "network.safetensors")
-
-    Args:
-      params: arrays.
-      masks: bool arrays in the structure of ``params``; weights are set to 0 where these are false.
-
-    Raises:
-      ConfigError: if a leaf is not an array of numbers, as in a compressed network, or if two
-        have the same name.
-
-    Examples:
-      >>> params = {"kernel": jnp.ones((6, 4))}
-      >>> masks = {"kernel": sparsity.random_mask(jax.random.key(1), (6, 4), 4)}
-      >>> arrays = sparsity.to_numpy(params, masks)  # zeros where the mask is closed
-      >>> params = sparsity.from_numpy(arrays, params)
-    """
-    for leaf in jax.tree.leaves(params):
-        _check_numbers(leaf)
-    if masks is not None:
-        params = jax.tree.map(lambda leaf, mask: jnp.where(mask, leaf, 0), params, masks)
-    leaves = leaves_by_name(params)
-    check_distinct([_dotted(path) for path in leaves])
-    return {_dotted(path): np.asarray(leaf, order="C") for path, leaf in leaves.items()}
-
-
-def from_numpy(arrays: Mapping[str, np.ndarray], like: PyTree) -> PyTree:
-    """The inverse of :func:`to_numpy`.
-
-    Args:
-      arrays: arrays by path.
-      like: parameters of the same network, or their shapes; they give structure and types.
-
-    Raises:
-      ConfigError: if a path is missing or unknown, or an array has another shape, or numbers that
-        the type of the parameter cannot hold.
-    """
-    expected = {_dotted(path): leaf for path, leaf in leaves_by_name(like).items()}
-    check_same_shapes(arrays, expected, "the arrays", "the network")
-    return jax.tree_util.tree_map_with_path(
-        lambda path, leaf: _as_type(_dotted(path_name(path)), arrays, leaf.dtype), like
-    )
-
-
-def _dotted(path: str) -> str:
-    return path.replace("/", ".")
-
-
-def _as_type(name: str, arrays: Mapping[str, np.ndarray], dtype: Any) -> Array:
-    """The array in the type of its parameter; floating point numbers may be rounded."""
-    saved = np.asarray(arrays[name])
-    cast = jnp.asarray(saved, dtype)
-    is_exact = not jnp.issubdtype(dtype, jnp.inexact)
-    if is_exact and not np.array_equal(np.asarray(cast).astype(saved.dtype), saved):
-        raise ConfigError(
-            f"{name} is {saved.dtype} with numbers that {dtype} of the network cannot hold; pass "
-            "the array that was saved"
-        )
-    return cast
-
-
-def _check_numbers(leaf: object) -> None:
-    dtype = np.asarray(leaf).dtype
-    if not any(jnp.issubdtype(dtype, kind) for kind in (np.number, np.bool_)):
-        raise ConfigError(
-            f"to_numpy takes the parameters of a network, not {type(leaf).__name__}; pass "
-            "to_numpy(params, masks), and call compress again after loading"
-        )
 
 
 def is_masked_out(node: object) -> bool:

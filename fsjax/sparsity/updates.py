@@ -387,9 +387,10 @@ def _in_place_of_copies(
             transform_non_params=lambda _: True,
             is_leaf=is_masked_out,
         )
-    except IndexError:
+    except (IndexError, ValueError):
         # The line searches of Optax look for a first leaf, and map_params shows them a tree
-        # without any. They keep copies in the structure of the parameters.
+        # without any; SM3 keeps several arrays for each parameter. The copies of both have the
+        # structure of the parameters.
         structure: object = jax.tree.structure(kept)
 
         def is_copy(node: Any) -> bool:

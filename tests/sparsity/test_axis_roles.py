@@ -197,6 +197,11 @@ def unrolled(params, x):
     return x
 
 
+def listed(params, x):
+    first, second, third = jnp.unstack(params["w"])
+    return jnp.einsum("btd,kde->kbte", x @ first, jnp.stack([second, third])) * params["scale"][1]
+
+
 def counted(params, x):
     def layer(number, x):
         return jnp.tanh(x @ params["w"][number]) * params["scale"][number]
@@ -237,6 +242,7 @@ FUNCTIONS: dict[str, tuple[Callable, dict[str, tuple[int, ...]], Any, dict[str, 
         dict.fromkeys("wab", ("in", "out")),
     ),
     "unrolled layers": (unrolled, STACK, ROWS, STACKED),
+    "layers of a list": (listed, STACK, ROWS, STACKED),
     "layers of a loop": (counted, STACK, ROWS, STACKED),
     "fused and cut kernels": (
         fused,

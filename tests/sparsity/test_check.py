@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -127,17 +128,41 @@ def test_a_pattern_behind_one_that_matches_the_same_is_refused() -> None:
 
 
 def test_scores_are_no_masks() -> None:
-    params, state = trained(sparse(sparsity.static(0.2)), 0)
+    (params, state), x = trained(sparse(sparsity.static(0.2)), 0), jnp.ones((1, 20))
     scores = jax.tree.map(jnp.abs, params)
     for call in (
         lambda: sparsity.with_masks(state, scores),
         lambda: sparsity.apply_masks(params, scores),
         lambda: sparsity.sparsity(scores),
+        lambda: sparsity.count_active(scores),
+        lambda: sparsity.summarize(params, scores),
+        lambda: sparsity.to_numpy(params, scores),
+        lambda: sparsity.overlap(sparsity.masks_of(state), scores),
+        lambda: sparsity.shrink(lambda p, x: x @ p["a"] @ p["b"], params, x, masks=scores),
     ):
         with pytest.raises(ConfigError, match="the mask of a is float32.*scores > 0"):
             call()
-    numbers = jax.tree.map(lambda mask: mask.astype(jnp.uint8), sparsity.masks_of(state))
-    sparsity.with_masks(state, numbers)
+    with pytest.raises(ConfigError, match=r"the mask is float32"):
+        sparsity.degrees(scores["a"])
+    masks = sparsity.masks_of(state)
+    sparsity.with_masks(state, jax.tree.map(lambda mask: mask.astype(jnp.uint8), masks))
+    packed = sparsity.to_numpy(params, sparsity.pack(masks))
+    chex.assert_trees_all_equal(packed, sparsity.to_numpy(params, masks))
+
+
+def test_states_of_networks_with_outputs_first_are_right() -> None:
+    recipe = sparsity.static(structure=sparsity.n_of_m(2, 4))
+    params = {"w": jnp.ones((6, 8))}
+    tx = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0), output_first=True)
+    state = tx.init(params)
+    params, masks = sparsity.mask_params(params, state), sparsity.masks_of(state)
+    sparsity.check(params, state, recipe, output_first=True)
+    sparsity.with_masks(state, masks, recipe, output_first=True)
+    table = sparsity.summarize(params, masks, output_first=True)
+    assert table.loc["w", "structure"] == "2:4"
+    options = {"structure": sparsity.fan_in(), "output_first": True}
+    ticket = next(sparsity.lottery_tickets(lambda params, _: params, params, [0.25], **options))
+    assert (ticket.masks["w"].sum(1) == 2).all()
 
 
 def test_arrays_that_would_be_lost_are_refused() -> None:
@@ -255,6 +280,12 @@ def test_brain_surgeon_refuses_what_it_cannot_prune() -> None:
     layers = {"w": jnp.ones((3, 20, 20)), "b": jnp.ones((20, 5))}
     with pytest.raises(ConfigError, match="w: not used exactly once, outside of loops"):
         sparsity.brain_surgeon(stacked, layers, rows, density=0.5)
+
+    def looked_up(params: Any, x: jax.Array) -> jax.Array:
+        return x @ params["b"] + params["b"][0]
+
+    with pytest.raises(ConfigError, match="b: not used exactly once"):
+        sparsity.brain_surgeon(looked_up, {"b": layers["b"]}, rows, density=0.5)
     assert (
         not sparsity.brain_surgeon(stacked, layers, rows, density=0.5, where="b").masks["b"].all()
     )

@@ -24,7 +24,7 @@ from safetensors.numpy import load_file, save_file
 from fsjax import sparsity
 from fsjax.sparsity import compression
 from fsjax.sparsity import inference_kernels as kernels
-from fsjax.sparsity.linear_maps import LinearMap, evaluate_maps, linear_maps
+from fsjax.sparsity.linear_maps import LinearMap, evaluator, linear_maps
 
 
 class Network(nn.Module):
@@ -84,7 +84,7 @@ def test_linear_maps_are_matrices_times_patches(framework: str) -> None:
         return kernels.DenseConvolution(w).convolve(linear, x)
 
     leaves = sparsity.trees.leaves_by_name(params)
-    result = jax.jit(functools.partial(evaluate_maps, apply, by_matrix))(params, inputs)
+    result = jax.jit(functools.partial(evaluator(apply, params, inputs), by_matrix))(params, inputs)
     np.testing.assert_allclose(result, jax.jit(apply)(params, inputs), rtol=2e-4, atol=1e-5)
     expected = {path for path, leaf in leaves.items() if leaf.ndim > 1 and "bias" not in path}
     assert set(seen) == expected and len(seen) == len(expected)
@@ -98,8 +98,8 @@ def test_weights_that_are_changed_or_looped_over_are_left_to_jax() -> None:
         return (x @ (2 * params["doubled"])) @ params["plain"].T
 
     x = jnp.arange(8.0).reshape(2, 4)
-    assert [linear.path for linear in linear_maps(apply, params, x)] == ["plain"]
-    result = evaluate_maps(apply, lambda linear, rows, weight: rows @ weight, params, x)
+    assert [linear.path for linear in linear_maps(apply, params, x)[0]] == ["plain"]
+    result = evaluator(apply, params, x)(lambda linear, rows, weight: rows @ weight, params, x)
     np.testing.assert_allclose(result, apply(params, x))
 
 
@@ -176,6 +176,32 @@ def test_a_compressed_network_is_the_masked_one(framework: str, monkeypatch: Any
         expected = jax.jit(apply)(masked, batch)
         np.testing.assert_allclose(fast(batch), expected, rtol=1e-4, atol=1e-5)
     assert str(fast).count("\n") == len(taken)
+
+
+#: Uses of one kernel ``(12, 12)``, or ``(1, 12, 12)`` for the window.
+USES: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
+    "tied": lambda w, x: nn.relu(x @ w) @ w.T,
+    "looked up": lambda w, x: nn.relu(x @ w) + w[jnp.argmax(x, 1)],
+    "looped": lambda w, x: jax.lax.scan(lambda h, _: (h @ w, None), x @ w, None, 2)[0],
+    "rounded": lambda w, x: x @ w.astype(jnp.float8_e4m3fn).astype(jnp.float32),
+    "half": lambda w, x: x.astype(jnp.bfloat16) @ w.astype(jnp.bfloat16),
+    "turned window": lambda w, x: jax.lax.conv_general_dilated(
+        x[:, :, None], w.swapaxes(1, 2), [1], "SAME", dimension_numbers=("NCW", "WIO", "NCW")
+    ),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_kernels_are_compressed_as_the_network_uses_them(use: str, monkeypatch: Any) -> None:
+    """Or stay dense, if no form serves all uses."""
+    number = iter(range(1000))
+    monkeypatch.setattr("fsjax.sparsity.compression._milliseconds", lambda *_: 0.5 ** next(number))
+    x, w = jax.random.normal(jax.random.key(0), (5, 12)), jnp.ones((12, 12)) / 3
+    mask = sparsity.random_mask(jax.random.key(1), (12, 12), 20).at[0].set(False)
+    w, mask = (w[None], mask[None]) if use == "turned window" else (w, mask)
+    fast = sparsity.compress(lambda p, x: USES[use](p["w"], x), {"w": w}, {"w": mask}, x)
+    assert (fast.layers[0].form == "dense") == (use in ("tied", "looked up", "looped")), str(fast)
+    np.testing.assert_allclose(fast(x), USES[use](w * mask, x), rtol=0.01, atol=0.01)
 
 
 @pytest.mark.slow
@@ -266,6 +292,36 @@ def test_a_summary_counts_connections_and_operations() -> None:
     assert "flops" not in sparsity.summarize(PARAMS, masks)
     short = jax.tree.map(lambda mask: mask[:1], masks)
     refuses(lambda: sparsity.summarize(PARAMS, short), "has shape", "in the masks")
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "flops"),
+    [  # Two per connection, image or row, and position.
+        (nn.Conv(8, (3, 3), feature_group_count=2), (2, 5, 5, 4), 2 * 144 * 2 * 25),
+        (nn.ConvTranspose(8, (3, 3), 2, transpose_kernel=True), (2, 5, 5, 4), 2 * 288 * 2 * 25),
+        (nn.RNN(nn.SimpleCell(5)), (2, 7, 3), 2 * 40 * 2 * 7),
+    ],
+    ids=["groups", "transposed", "recurrent"],
+)
+def test_operations_of_less_plain_layers(module: Any, shape: tuple[int, ...], flops: int) -> None:
+    params = jax.eval_shape(module.init, jax.random.key(0), jnp.ones(shape))
+    table = sparsity.summarize(params, None, module.apply, jnp.ones(shape))
+    assert table.loc["all", "flops"] == table.loc["all", "dense_flops"] == flops
+
+
+def test_operations_that_are_not_known() -> None:
+    def apply(params: Any, x: jax.Array) -> jax.Array:
+        x = jax.lax.fori_loop(0, 3, lambda i, x: x @ params["layers"][i], x)
+        return (x + params["bias"]) @ (2 * params["doubled"]) @ params["plain"]
+
+    shapes = {"layers": (3, 4, 4), "doubled": (4, 4), "plain": (4, 4), "bias": (2, 4)}
+    params = {name: jnp.ones(shape) for name, shape in shapes.items()}
+    table = sparsity.summarize(params, None, apply, jnp.ones((2, 4)))
+    assert table["flops"].isna()[["layers", "doubled", "all"]].all()
+    assert table["flops"][["plain", "bias"]].tolist() == [64, 0]
+    axes = sparsity.axes(apply, params, jnp.ones((2, 4)))
+    table = sparsity.summarize(params, axes=axes)
+    assert "bias" not in table.index and table.loc["all", "connections"] == 80
 
 
 @pytest.mark.parametrize(

@@ -166,12 +166,27 @@ def test_structures_of_unknown_axes_are_refused() -> None:
     for structure in (sparsity.n_of_m(2, 4), sparsity.channel(), sparsity.fan_in()):
         density = None if structure.fixed_density else 0.5
         recipe = sparsity.rigl(density, structure=structure)
-        with pytest.raises(ConfigError, match=r"w has three axes.*axes=sparsity\.axes"):
+        with pytest.raises(ConfigError, match=r"w has 3 axes.*axes=sparsity\.axes"):
             masks_of(recipe, params)
         assert not masks_of(recipe, params, axes={"w": ("stack", "in", "out")})["w"].all()
     convolution = {"conv": {"kernel": jnp.ones((3, 32, 64)), "bias": jnp.ones(64)}}
     halves = masks_of(sparsity.rigl(structure=sparsity.n_of_m(2, 4)), convolution)
     assert (halves["conv"]["kernel"].reshape(3, 8, 4, 64).sum(2) == 2).all()
+
+
+def test_the_bias_beside_a_kernel_contradicts_a_guess() -> None:
+    shapes = {
+        "turned": ((3, 3, 8, 4), (8,), ("spatial", "spatial", "out", "in")),
+        "of several axes": ((5, 6, 4, 8), (4, 8), ("in", "in", "out", "out")),
+        "convolution": ((3, 3, 8, 8), (8,), ("spatial", "spatial", "in", "out")),
+    }
+    for kernel, bias, roles in shapes.values():
+        params = {"kernel": jnp.ones(kernel), "bias": jnp.ones(bias)}
+        assert kernel_axes(params)["kernel"] == KernelAxes(roles)
+    params = {"kernel": jnp.ones((3, 4, 5, 8)), "bias": jnp.ones(7)}
+    with pytest.raises(ConfigError, match=r"kernel has 4 axes.*axes=sparsity\.axes"):
+        masks_of(sparsity.rigl(structure=sparsity.n_of_m(2, 4)), params)
+    assert not masks_of(sparsity.rigl(0.5), params)["kernel"].all()
 
 
 BAD_AXES = {

@@ -135,6 +135,7 @@ OPTIMIZERS: dict[str, Callable[[], optax.GradientTransformation]] = {
         {"a": optax.adam(0.05), "b": optax.sgd(0.1, 0.9)}, {"dense": {"bias": "b", "kernel": "a"}}
     ),
     "accumulated": lambda: optax.MultiSteps(optax.adam(0.05), 2),
+    "of several arrays each": lambda: optax.sm3(0.05),
     "factored": lambda: optax.adafactor(0.05, min_dim_size_to_factor=2),
     "not from 0": lambda: optax.adagrad(0.05, initial_accumulator_value=0.1),
     "in half precision": lambda: optax.adam(0.05, mu_dtype=jnp.bfloat16),

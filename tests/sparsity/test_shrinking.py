@@ -196,6 +196,11 @@ def standardized(params: PyTree, x: Array) -> Array:
     return jax.nn.relu(x @ weights) @ params["second"]
 
 
+def stacked(params: PyTree, x: Array) -> Array:
+    hidden = x @ params["first"]
+    return jnp.stack([hidden, jnp.sin(hidden)], -1).reshape(len(x), -1) @ params["second"]
+
+
 def experts(params: PyTree, x: Array) -> Array:
     hidden = jax.nn.gelu(jnp.einsum("bi,eih->beh", x, params["up"]))
     return jnp.einsum("beh,eho->bo", hidden, params["down"])
@@ -230,6 +235,7 @@ SHAPED: dict[str, tuple[Callable, dict[str, tuple[int, ...]], tuple[int, ...], d
         {"in": 3, "state": 3},
     ),
     "standardized": (standardized, {"first": (4, 6), "second": (6, 2)}, (3, 4), {"first": 3}),
+    "stacked": (stacked, {"first": (4, 6), "second": (12, 2)}, (3, 4), {"first": 3}),
     "experts": (experts, {"up": (2, 5, 6), "down": (2, 6, 3)}, (4, 5), {"up": 1}),
 }
 
