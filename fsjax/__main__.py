@@ -253,6 +253,10 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
         frame, target = frame.iloc[order.rows], target[order.rows]
         if "sample_weight" in settings:
             settings["sample_weight"] = settings["sample_weight"][order.rows]
+    outputs: Any = target
+    names = options.target.split(",")
+    if target.ndim == 2 and target.shape[1] == len(names) and options.task != "survival":
+        outputs = type(frame)(target, frame.index, names).infer_objects()
     dropped, kept = _names(options.drop, frame), _names(options.keep, frame)
     _check_columns("drop", dropped, frame)
     frame = frame.drop(columns=dropped)
@@ -262,7 +266,7 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
         print(printable(f"{options.table}: {subject}{note.text}"))
     selection = select(
         frame,
-        target,
+        outputs,
         budget=options.budget,
         ordered=order is not None,
         seed=options.seed,

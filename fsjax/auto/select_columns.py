@@ -129,6 +129,8 @@ def select(
     clock = Clock(seconds(budget), progress, origin.elapsed)
     if fdr is not None and not (is_number(fdr) and 0 < fdr < 1):
         raise ConfigError(f"fdr={fdr!r}; choose a number between 0 and 1, such as 0.1")
+    # Iterators can be read once.
+    keep, drop = (names if isinstance(names, str) else list(names) for names in (keep, drop))
     settings = Settings(
         task, metric, impute, methods, keep, drop, costs, row_groups, ordered,
         check_whole("seed", seed, min_value=0, max_value=MAX_SEED), sample_weight,

@@ -79,9 +79,7 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
             return body.train(params, state, batch._replace(x=x), key)
 
         (value, aux), slopes = jax.value_and_grad(loss_at, has_aux=True)(batch.x)
-        # A row of weight c counts as c rows, each with the c-th part of its slopes.
-        counts = jnp.where(batch.weight > 0, batch.weight, 1.0)[:, None]
-        norms = jnp.sqrt(jnp.sum(jnp.square(slopes) / counts, axis=0) + SMOOTHING)
+        norms = jnp.sqrt(jnp.sum(_squares(slopes, batch.weight), axis=0) + SMOOTHING)
         return value + penalty * jnp.sum(norms), aux
 
     def predict(state: TrainState, x: Array) -> Array:
@@ -97,7 +95,8 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
         if is_sparse(data.x):
             norms = sparse_norms(outputs, state.spec.loss_of, data.x, y, data.weight)
         else:
-            norms = jnp.linalg.norm(jax.grad(loss_at)(data.x), axis=0)
+            squares = _squares(jax.grad(loss_at)(data.x), data.weight)
+            norms = jnp.sqrt(jnp.sum(squares, axis=0))
         return state.replace(extra={**state.extra, "norms": norms})
 
     return Method(
@@ -111,6 +110,11 @@ def deep_lasso(*, penalty: NonNegative = 0.1, **options: Any) -> Method:
         after_step=keep_stats,
         finish=finish,
     )
+
+
+def _squares(slopes: Array, weight: Array) -> Array:
+    """Squares ``(B, D)``: a row of weight c is c rows, each with the c-th part of its slopes."""
+    return jnp.square(slopes) / jnp.where(weight > 0, weight, 1.0)[:, None]
 
 
 def sparse_norms(
@@ -127,7 +131,7 @@ def sparse_norms(
         rows = jnp.minimum(number, last)
         by_rows = jnp.where((number <= last)[:, None], by_outputs[rows], 0.0)
         (slopes,) = jax.vjp(outputs, x[rows])[1](by_rows)
-        return squares + jnp.sum(jnp.square(slopes), axis=0)
+        return squares + jnp.sum(_squares(slopes, weight[rows]), axis=0)
 
     squares = jax.lax.fori_loop(0, -(-len(x) // size), add, jnp.zeros(x.shape[1]))
     return jnp.sqrt(squares)

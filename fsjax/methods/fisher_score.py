@@ -52,7 +52,7 @@ def fisher_scores(x: Array, y: Array, num_classes: int, weight: Array | None = N
     offset = x - example[y]
     offset_mean = class_means(offset)
     within = jnp.sum(share * class_means(jnp.square(offset - offset_mean[y])), axis=0)
-    return _ratio(example + offset_mean, within, count)
+    return _ratio(example, offset_mean, within, count)
 
 
 def sparse_fisher_scores(x: SparseRows, y: Array, num_classes: int, weight: Array) -> Array:
@@ -85,20 +85,24 @@ def sparse_fisher_scores(x: SparseRows, y: Array, num_classes: int, weight: Arra
     squares = by_class(weights * jnp.square(offset - offset_mean[cell[0], column]))
     squares = squares + zeros * jnp.square(zero_offset - offset_mean)
     within = jnp.sum(share * squares / jnp.maximum(count, tiny)[:, None], axis=0)
-    return _ratio(example + offset_mean, within, count)
+    return _ratio(example, offset_mean, within, count)
 
 
-def _ratio(mean: Array, within: Array, count: Array) -> Array:
+def _ratio(example: Array, offset_mean: Array, within: Array, count: Array) -> Array:
     """The scores.
 
     Args:
-      mean: ``(C, D)`` means of the classes.
+      example: ``(C, D)`` a row of each class.
+      offset_mean: ``(C, D)`` means of the classes minus these rows.
       within: ``(D,)`` variance within the classes.
       count: ``(C,)`` weights of the classes.
     """
     share = (count / jnp.sum(count))[:, None]
-    # Relative to the mean of one class that occurs, so that equal means differ by exactly 0.
-    mean = mean - mean[jnp.argmax(count)]
+    # Relative to one class that occurs, so that equal means differ by exactly 0. The difference of
+    # two rows is exact where their values are far from 0.
+    most = jnp.argmax(count)
+    mean = (example - example[most]) + offset_mean
+    mean = mean - mean[most]
     between = jnp.sum(share * jnp.square(mean - jnp.sum(share * mean, axis=0)), axis=0)
     ratio = between / jnp.where(within > 0, within, 1.0)
     perfect = (within == 0) & (between > 0)

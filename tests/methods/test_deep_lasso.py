@@ -92,6 +92,16 @@ def test_the_score_is_the_norm_over_all_training_rows() -> None:
     finished = jax.jit(method.finish)(state, batch, jax.random.key(0))
     scores = method.select(finished).scores
     np.testing.assert_allclose(scores, norms(layers(state.params), batch, 0.0)[1], rtol=1e-4)
+    # A row of weight c counts as c rows.
+    counts = np.array([3, 1, 2, 1, 4])
+    kept = Batch(batch.x[:5], batch.y[:5], jnp.asarray(counts, jnp.float32))
+    copies = Batch(*(jnp.repeat(part, counts, axis=0) for part in kept))
+    copies = copies._replace(weight=jnp.ones(len(copies.y)))
+    weighted, repeated = (
+        method.select(method.finish(state, data, jax.random.key(0))).scores
+        for data in (kept, copies)
+    )
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-5)
 
 
 def test_permuted_columns_permute_the_scores() -> None:

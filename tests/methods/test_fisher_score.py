@@ -54,6 +54,10 @@ def test_order_and_scale_of_the_table_do_not_matter() -> None:
     order = np.random.default_rng(1).permutation(200)
     np.testing.assert_allclose(compiled(x[order], y[order], num_classes=3), scores, rtol=1e-4)
     np.testing.assert_allclose(compiled(1024 * x, y, num_classes=3), scores, rtol=1e-4)
+    # Whole numbers that float32 holds exactly keep their scores far from 0.
+    whole = np.round(4 * x)
+    near, far = (compiled(of.astype(np.float32), y, num_classes=3) for of in (whole, whole + 4e6))
+    np.testing.assert_allclose(far, near, rtol=1e-4)
     # Classes that do not occur change nothing, and neither do rows without weight.
     np.testing.assert_allclose(compiled(x, 2 * y + 1, num_classes=9), scores, rtol=1e-4)
     more, labels = np.concatenate([99 + x[:7], x]), np.concatenate([np.zeros(7, int), y])

@@ -166,12 +166,19 @@ def test_similarities_add_up_over_chunks_of_rows(name: str, monkeypatch) -> None
         return [x, jnp.tanh(x[:, :5] - 0.3), jnp.exp(x[:, 2:4])]
 
     def similarities(x: jax.Array) -> list[jax.Array]:
-        return rule_inputs.layer_similarities(activations, x, jnp.arange(len(x)) < N, name)
+        roots = jnp.where(jnp.arange(len(x)) < N, 1.0, 0.0)
+        return rule_inputs.layer_similarities(activations, x, roots, name)
 
     at_once = jax.jit(similarities)(rows().x)
     # Rows that only fill up may hold anything.
     filled = jnp.concatenate([rows().x, jnp.full((3, D), 9.0)])
     chex.assert_trees_all_close(jax.jit(similarities)(filled), at_once, rtol=1e-5, atol=1e-6)
+    # A row of weight 4 counts as four rows.
+    roots = jnp.where(jnp.arange(N) < 9, 2.0, 1.0)
+    weighted = rule_inputs.layer_similarities(activations, rows().x, roots, name)
+    repeated = jnp.repeat(rows().x, roots.astype(int) ** 2, axis=0)
+    alike = rule_inputs.layer_similarities(activations, repeated, jnp.ones(len(repeated)), name)
+    chex.assert_trees_all_close(weighted, alike, rtol=1e-5, atol=1e-6)
     # 29 rows: five chunks of six rows, the last with one too many.
     monkeypatch.setattr(rule_inputs, "ROWS_AT_ONCE", 7)
     in_chunks = jax.jit(lambda x: similarities(x))(rows().x)
@@ -206,7 +213,7 @@ def test_rows_are_drawn_from_those_that_count() -> None:
     assert {bytes(row) for row in np.asarray(drawn.x)} == allowed
     some_rows = jax.jit(lambda key: rule_inputs.some_rows(key, data, 0.4))
     x, counts = some_rows(jax.random.key(1))
-    chosen = {bytes(row) for row in np.asarray(x)[np.asarray(counts)]}
+    chosen = {bytes(row) for row in np.asarray(x)[np.asarray(counts) > 0]}
     assert len(chosen) == 8 and chosen <= allowed
 
 

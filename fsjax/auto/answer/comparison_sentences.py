@@ -47,11 +47,10 @@ def comparison_sentences(rows: Sequence[Compared], metric: Metric, over: str = "
     Args:
       over: what the differences are paired over, in words.
     """
-    rows = [row for row in rows if np.isfinite(row.low)]
     sentences = []
     phrases = [
         f"{_BESIDE[row.verdict]} {row.against} ({metric.number(row.difference, sign=True)}, 95 % "
-        f"interval {metric.number(row.low, sign=True)} to {metric.number(row.high, sign=True)})"
+        f"interval {_between(row, metric)})"
         for row in rows
         if _BY not in row.against
     ]
@@ -61,6 +60,13 @@ def comparison_sentences(rows: Sequence[Compared], metric: Metric, over: str = "
     if methods := [row for row in rows if _BY in row.against]:
         sentences.append(_other_methods(methods))
     return sentences
+
+
+def _between(row: Compared, metric: Metric) -> str:
+    """The interval, where it is known: a few rows may make the whole difference."""
+    if not np.isfinite([row.low, row.high]).all():
+        return "not known"
+    return f"{metric.number(row.low, sign=True)} to {metric.number(row.high, sign=True)}"
 
 
 def _other_methods(rows: Sequence[Compared]) -> str:

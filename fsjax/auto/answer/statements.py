@@ -78,7 +78,7 @@ def _paired_over(comparisons: Sequence[Comparison], contest: Contest, choice: Ch
         return ""
     first = comparisons[0].difference
     scores = contest.records.scores()[choice.method, choice.size]
-    rounds = math.ceil((~np.isnan(scores)).sum() / contest.problem.folds)
+    rounds = (~np.isnan(scores)).sum() // contest.problem.folds
     several = f" in {rounds} rounds of folds" if rounds > 1 and first.unit != "folds" else ""
     return f"{first.pairs:,} {first.unit}{several}"
 
@@ -225,8 +225,9 @@ def _selected(findings: Findings, choice: Choice, problem: Problem, fdr: float |
     else:
         prediction = (
             f"{choice.size:,} of {units:,} columns {_are(choice.size)} enough to predict the "
-            f"target: {'that' if choice.size == 1 else 'those'} {selected_by(choice.method)}"
-            f"{f' and {kept:,} named in keep' if kept else ''}."
+            f"target: {'that' if choice.size == 1 else 'those'} "
+            f"{selected_by(choice.method) if choice.size > kept else ''}"
+            f"{' and ' * (choice.size > kept) + f'{kept:,} named in keep' if kept else ''}."
         )
     if fdr is None:
         return prediction

@@ -69,15 +69,18 @@ def compare(contest: Contest, choice: Choice) -> list[Comparison]:
     return [row for _, row in sorted(rows, key=lambda entry: entry[0])]
 
 
-def choices_by_fold(contest: Contest) -> dict[FoldKey, Key]:
-    """For each fold what the rule chooses from the other folds of its round."""
+def choices_by_fold(contest: Contest, choice: Choice) -> dict[FoldKey, Key]:
+    """For each fold what the rule chooses from the other folds of its round.
+
+    Rounds in which the choice did not run to the end have no say: time was up before it.
+    """
     problem, scores = contest.problem, contest.records.scores()
     choices: dict[FoldKey, Key] = {}
     for number in range(len(problem.rounds)):
         part = slice(number * problem.folds, (number + 1) * problem.folds)
         ran = {key: values[part] for key, values in scores.items()}
         ran = {key: values for key, values in ran.items() if not np.isnan(values).any()}
-        if ran:
+        if (choice.method, choice.size) in ran or (ran and not number):
             chosen = rule.nested_choices(ran, problem.folds, problem.metric.margin)
             choices |= {(number, place): key for place, key in chosen.items()}
     return choices
@@ -95,7 +98,7 @@ def paired_difference(contest: Contest, choice: Choice, name: str) -> Difference
         return None
     clusters, unit = dependent_rows(problem)
     same = dict.fromkeys(_folds(problem), (choice.method, choice.size))
-    both = [row_gains(contest, chosen, name) for chosen in (choices_by_fold(contest), same)]
+    both = [row_gains(contest, chosen, name) for chosen in (choices_by_fold(contest, choice), same)]
     if not all(both):
         return None
     return wider(*(mean_difference(gains, clusters, unit) for gains in both))

@@ -344,6 +344,7 @@ class _EachLabel(ClassifierMixin, BaseEstimator):
         self.models_ = [
             fit_weighted(self._model(Part(X, label)), X, label, sample_weight) for label in y.T
         ]
+        self.classes_ = [np.array([0, 1]) for _ in self.models_]
         return self
 
     def _model(self, part: Part) -> Any:
@@ -351,3 +352,8 @@ class _EachLabel(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Columns) -> np.ndarray:
         return np.column_stack([model.predict(X) for model in self.models_])
+
+    def predict_proba(self, X: Columns) -> list[np.ndarray]:
+        """``(N, 2)`` for each label, as scikit-learn's metrics take them."""
+        shares = [model.predict_proba(X) @ model.classes_ for model in self.models_]
+        return [np.stack([1.0 - share, share], axis=1) for share in shares]

@@ -165,11 +165,12 @@ def in_proportion(problem: Problem) -> Problem:
     """The problem with rows repeated or left out in proportion to their weights, now all equal.
 
     Systematic sampling: a row occurs as often as its weight says, up to rounding at random. Copies
-    of a row are a group.
+    of a row are a group. In a series they would depend on each other in the order of time, so that
+    its rows count alike.
     """
     weights, count = problem.weights, len(problem.y)
-    if weights is None:
-        return problem
+    if weights is None or problem.ordered:
+        return problem.replace(weights=None)
     ends = np.cumsum(weights) * (count / weights.sum())
     marks = np.arange(count) + np.random.default_rng((problem.seed, 41)).random()
     rows = np.minimum(np.searchsorted(ends, marks), count - 1)
@@ -178,7 +179,7 @@ def in_proportion(problem: Problem) -> Problem:
         y=problem.y[rows],
         unranked=None if problem.unranked is None else problem.unranked[rows],
         design=dataclasses.replace(problem.design, X=problem.design.X[rows]),
-        row_groups=None if problem.ordered else groups[rows],
+        row_groups=groups[rows],
         weights=None,
     )
 

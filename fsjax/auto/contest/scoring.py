@@ -240,7 +240,22 @@ def choose_metric(name: str | None, task: str, y: np.ndarray) -> Metric:
                 ", or a scorer of scikit-learn" if task != "survival" else ""
             )
         raise ConfigError(f"metric={name!r} of {task}: {hint}")
+    _check_suits(name, task, y)
     return _of_scorer(name, task)
+
+
+def _check_suits(name: str, task: str, y: np.ndarray) -> None:
+    """ConfigError for a scorer of scikit-learn that raises an error for such a target."""
+    kind = DummyClassifier() if task in ("classification", "multilabel") else DummyRegressor()
+    nothing = np.zeros((len(y), 1))
+    try:
+        get_scorer(name)(kind.fit(nothing, y), nothing, y)
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(
+            f"metric={name!r} does not suit this target ({reason}); choose {OF_TASK[task][0]!r}, "
+            "or another scorer of scikit-learn, such as f1_macro or roc_auc_ovr for several classes"
+        ) from None
 
 
 def check_weighs_rows(metric: Metric) -> None:

@@ -117,7 +117,7 @@ def _with_leaks(selection: SelectionRecord) -> dict[str, Any]:
 
 def _curves(selection: SelectionRecord, name: str) -> Markup:
     label = metric_named(selection.metric, selection.task).label
-    label = label if label.isupper() or label[0].isdigit() else label[0].lower() + label[1:]
+    label = label if label[1:2].isdigit() else label[0].lower() + label[1:]
     # The scores above are those of the first round.
     rounds = selection.facts.rounds
     means = f", means of up to {rounds} rounds of folds" if rounds > 1 else ""

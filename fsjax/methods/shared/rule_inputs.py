@@ -29,23 +29,23 @@ def some_rows(key: Array, data: TrainingRows, fraction: float) -> tuple[Array | 
     """A random share of the rows of positive weight; with ``fraction`` 1 all rows in order.
 
     Returns:
-      Rows ``(M, D)``, and ``(M,)`` bool, which of them count; the others are padding.
+      Rows ``(M, D)``, and ``(M,)`` the roots of their weights, 0 for padding.
     """
-    counts = data.weight > 0
+    counts, roots = data.weight > 0, jnp.sqrt(data.weight)
     if fraction == 1:
-        return data.x, counts
+        return data.x, roots
     size = max(1, round(fraction * counts.size))
     wanted = jnp.maximum(jnp.round(fraction * jnp.sum(counts, dtype=jnp.float32)), 1)
     order = jnp.argsort(jnp.where(counts, jax.random.uniform(key, counts.shape), 2.0))
     chosen = order[:size]
-    return chosen_rows(data.x, chosen), jnp.arange(size) < wanted
+    return chosen_rows(data.x, chosen), jnp.where(jnp.arange(size) < wanted, roots[chosen], 0.0)
 
 
 def similarity_scores(
     layers: NamedLayers,
     activations: Callable[[Array], list[Array]],
     x: Array | SparseRows,
-    counts: Array,
+    roots: Array,
     name: str,
 ) -> Sequence[LayerScores]:
     """Similarities of the neurons of every layer, as scores of its connections.
@@ -54,8 +54,8 @@ def similarity_scores(
     scores, the activations of all rows are held in memory instead.
     """
     if all(layer.scored_as_matrix for layer in layers.values()):
-        return [MatrixScores(scores) for scores in layer_similarities(activations, x, counts, name)]
-    values = [value * counts.astype(value.dtype)[:, None] for value in activations(x[:])]
+        return [MatrixScores(scores) for scores in layer_similarities(activations, x, roots, name)]
+    values = [value * roots[:, None] for value in activations(x[:])]
     pairs = zip(values[:-1], values[1:], strict=True)
     return [PairScores(*pair, SIMILARITIES[name]) for pair in pairs]
 
@@ -70,14 +70,14 @@ def equal_similarities(layers: NamedLayers, name: str) -> Sequence[LayerScores]:
 
 
 def layer_similarities(
-    activations: Callable[[Array], list[Array]], x: Array | SparseRows, counts: Array, name: str
+    activations: Callable[[Array], list[Array]], x: Array | SparseRows, roots: Array, name: str
 ) -> list[Array]:
     """Similarities ``(I, O)`` between the inputs and outputs of every layer.
 
     Args:
       activations: ``(B, D) -> [(B, I), ...]``, the activations of every layer of neurons.
       x: ``(N, D)``, processed in chunks of rows.
-      counts: ``(N,)`` bool, the rows that count.
+      roots: ``(N,)`` of the weights of the rows, 0 for those that do not count.
       name: a name in ``SIMILARITIES``.
     """
     chunks = -(-x.shape[0] // rows_at_once(x, ROWS_AT_ONCE))
@@ -86,7 +86,7 @@ def layer_similarities(
     def sums(number: Array) -> list[Moments]:
         rows = number * size + jnp.arange(size)
         inside = jnp.minimum(rows, x.shape[0] - 1)
-        factor = ((rows < x.shape[0]) & counts[inside]).astype(x.dtype)[:, None]
+        factor = jnp.where(rows < x.shape[0], roots[inside], 0.0)[:, None]
         values = [value * factor for value in activations(x[inside])]
         return [moments(*pair) for pair in zip(values[:-1], values[1:], strict=True)]
 

@@ -349,9 +349,9 @@ class _SparseNetwork:
         needed = recipe.rules.needs
         scores: dict[str, Sequence[LayerScores]] = {}
         if "similarity" in needed:
-            x, counts = some_rows(key_rows, data, self.similarity_fraction)
+            x, roots = some_rows(key_rows, data, self.similarity_fraction)
             values_of = functools.partial(self.all_activations, state)
-            scores["similarity"] = similarity_scores(layers, values_of, x, counts, self.similarity)
+            scores["similarity"] = similarity_scores(layers, values_of, x, roots, self.similarity)
         if "gradient" in needed:
             batch = random_batch(key_rows, data, state.spec.batch_size)
             scores["gradient"] = gradient_scores(

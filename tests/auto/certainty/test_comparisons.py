@@ -3,6 +3,8 @@
 Covers ``fsjax.auto.contest.row_scores``.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from marks import slow_ids
@@ -17,6 +19,7 @@ from fsjax.auto.contest.differences import BETTER, FoldGains, mean_difference, w
 from fsjax.auto.contest.judge import judges_of
 from fsjax.auto.contest.problem import Problem, on_rows
 from fsjax.auto.contest.progress_file import Ledger
+from fsjax.auto.contest.rule import Choice
 from fsjax.auto.contest.scoring import METRICS, metric_named
 from fsjax.auto.reading.columns import design_of_array
 
@@ -153,6 +156,18 @@ def test_a_selection_that_matters_is_better_than_random_columns(name):
     assert "drawn at random" in rows[1].against and rows[1].verdict == BETTER
     assert {(row.difference.pairs, row.difference.unit) for row in rows} == {(120, "rows")}
     assert list(comparison_table(rows)["pairs"]) == ["120 rows"] * len(rows)
+
+
+def test_a_round_that_was_not_finished_has_no_say():
+    scores = {("all", 13): np.r_[[73.0] * 5, [75.0] * 5]}
+    scores |= {(name, 2): np.r_[[90.0] * 5, [np.nan] * 5] for name in ("consensus", "univariate")}
+    contest = SimpleNamespace(
+        problem=SimpleNamespace(rounds=[0, 0], folds=5, metric=SimpleNamespace(margin=2.0)),
+        records=SimpleNamespace(scores=lambda: scores),
+    )
+    chosen = comparisons.choices_by_fold(contest, Choice("consensus", 2, 90.0, "l1", 2, 90.0, 1.0))
+    assert set(chosen) == {(0, fold) for fold in range(5)}
+    assert {size for _, size in chosen.values()} == {2}
 
 
 def test_dependent_rows_count_once():

@@ -139,6 +139,18 @@ def test_metrics():
     error = metric_named("neg_mean_absolute_percentage_error", "regression")
     assert not error.in_percent and error.bounds == (-np.inf, 0.0)
     assert metric_named("roc_auc", "classification").bounds == (0.0, 1.0)
+    # The labels of several outputs have scorers, too.
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(80, 3)), (rng.normal(size=(80, 2)) > 0).astype(int)
+    model = judges_of("multilabel")[0].build(Part(X, labels)).fit(X, labels)
+    for name in ("f1_macro", "roc_auc"):
+        assert 0.0 < choose_metric(name, "multilabel", labels).score(model, X, labels) <= 1.0
+    three = np.resize([0, 1, 2], 30)
+    refuses(lambda: choose_metric("roc_auc", "classification", three), "does not suit this target")
+    refuses(
+        lambda: choose_metric("neg_mean_squared_log_error", "regression", -1.0 * three),
+        "does not suit this target",
+    )
     # One of few numbers may carry most of the variance by chance.
     far = np.r_[np.zeros(28), 1.0]
     assert choose_metric(None, "regression", far).name == "r2"

@@ -201,7 +201,10 @@ def test_comparisons_are_two_sentences():
         "good as 1 (b)",
     ):
         assert part in second, part
-    assert comparison_sentences([compared[0]._replace(low=-np.inf)], metric) == []
+    # Those whose interval is not known count, too.
+    unknown = [row._replace(low=-np.inf, high=np.inf) for row in (compared[0], *compared[2:])]
+    first, second = comparison_sentences(unknown, metric)
+    assert "(+1.0, 95 % interval not known)" in first and "Of 7 other methods" in second
     assert "the other method" in comparison_sentences([compared[2]], metric)[0]
 
 
