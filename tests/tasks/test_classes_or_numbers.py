@@ -83,6 +83,9 @@ def test_a_text_among_the_numbers_of_a_target_does_not_make_them_classes() -> No
     numbers[3] = "?"
     with pytest.raises(DataError, match="'\\?' in 1 of 120 rows"):
         read_target(numbers, None, 120)
+    days = pd.Series(pd.date_range("2024-01-01", periods=40)).astype(str)
+    with pytest.raises(DataError, match="40 different texts or dates in 40 rows"):
+        read_target(days, None, 40)
     # Grades, one of which is no number, are classes.
     assert read_target(np.resize(["1", "2", "3", "x"], 120), None, 120).classes == tuple("123x")
 

@@ -85,6 +85,11 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
         # A note says so already.
         warnings.filterwarnings("ignore", ".*differ only by case", UserWarning)
         values, names = encode_target(labels, _WHERE)
+    if names is not None and len(names) > len(values) / 2 and labels.dtype.kind not in "iufb":
+        raise DataError(
+            f"the target has {len(names)} different texts or dates in {len(values)} rows, which is "
+            "too many for classes; choose another column, or write them as numbers"
+        )
     if task == "classification":
         if names is None:
             values, names = _numbers_as_classes(labels)
