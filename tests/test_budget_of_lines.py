@@ -12,9 +12,9 @@ from tools.architecture import ROOT
 
 #: Lines of ``.py`` files, docstrings and blank lines included, that each wing may have.
 BUDGETS = {
-    "fsjax/auto": 13_100,
+    "fsjax/auto": 13_150,
     "fsjax/sparsity": 10_000,
-    "the core": 29_550,
+    "the core": 29_560,
     "experiments": 16_200,
     "tools": 2_000,
     "tests": 39_900,
