@@ -254,7 +254,7 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
         if "sample_weight" in settings:
             settings["sample_weight"] = settings["sample_weight"][order.rows]
     outputs: Any = target
-    names = options.target.split(",")
+    names = (options.target or "").split(",")
     if target.ndim == 2 and target.shape[1] == len(names) and options.task != "survival":
         outputs = type(frame)(target, frame.index, names).infer_objects()
     dropped, kept = _names(options.drop, frame), _names(options.keep, frame)
