@@ -134,7 +134,7 @@ def left_out(reasons: Mapping[str, str]) -> list[Note]:
 
 
 def _nothing_found(findings: Findings, metric: Metric, rows: int) -> list[str]:
-    """The verdict where no column is selected."""
+    """The verdict where nothing was found, or it is undecided."""
     verdict = findings.verdict
     selected = "Only the columns named in keep are" if len(findings.chosen) else "No column is"
     no_selection = f"{selected} selected; columns.csv ranks them all"
@@ -164,9 +164,8 @@ def _nothing_found(findings: Findings, metric: Metric, rows: int) -> list[str]:
     elif verdict.chance.possible < MIN_DRAWS:
         first = (
             "Undecided: it is not known whether the target can be predicted better than chance: "
-            f"{verdict.words}. Groups or the order of time leave "
-            f"{count(verdict.chance.possible, 'permutation')} only, too few for a test; more "
-            "groups, or more rows of a series, may decide."
+            f"{verdict.words}. So few rows, groups of rows or shifts of a series have "
+            f"{count(verdict.chance.possible, 'other order')}, too few for a test; more may decide."
         )
     elif verdict.chance.draws < MIN_DRAWS:
         first = (

@@ -69,7 +69,7 @@ class Chance(NamedTuple):
     Attributes:
       as_good: number of permuted targets that are predicted at least as well as the target.
       draws: number of permutations.
-      possible: how many there are at most, by groups and by the order of time.
+      possible: how many there are at most, of few rows or groups, or shifts of a series.
     """
 
     as_good: int
@@ -83,8 +83,9 @@ class Chance(NamedTuple):
 
     @property
     def level(self) -> float:
-        """:data:`LEVEL`, or the smallest p-value that so few permutations can show."""
-        return max(LEVEL, 1.0 / (self.possible + 1))
+        """:data:`LEVEL`, or the smallest p-value of permutations that just suffice for a verdict."""
+        least = 1.0 / (self.possible + 1)
+        return max(LEVEL, least) if self.possible >= MIN_DRAWS else LEVEL
 
     @property
     def better(self) -> bool:

@@ -6,7 +6,7 @@ from marks import slow_ids
 from scipy import stats
 
 from fsjax.auto.certainty import permutation_test
-from fsjax.auto.certainty.permutation_test import Chance, chance_test, verdict
+from fsjax.auto.certainty.permutation_test import LEVEL, Chance, chance_test, verdict
 from fsjax.auto.contest import schedule
 from fsjax.auto.contest.budget import Clock
 from fsjax.auto.contest.problem import Problem, on_rows, representative_rows
@@ -172,6 +172,7 @@ def test_so_few_shifts_of_a_series_can_show_a_relation_at_the_level_that_they_re
     assert Chance(1, 97, 97).undecided and not Chance(0, 97).better
     # Three groups have five other orders: nothing is decided, whatever they show.
     assert Chance(0, 5, 5).undecided and not Chance(0, 5, 5).better
+    assert Chance(0, 5, 5).level == LEVEL < Chance(0, 97, 97).level
 
 
 def test_chance_is_not_said_beside_a_small_q_value():
