@@ -83,7 +83,7 @@ class Chance(NamedTuple):
 
     @property
     def level(self) -> float:
-        """:data:`LEVEL`, or the smallest p-value of permutations that just suffice for a verdict."""
+        """:data:`LEVEL`, or the smallest p-value of permutations that are just enough to decide."""
         least = 1.0 / (self.possible + 1)
         return max(LEVEL, least) if self.possible >= MIN_DRAWS else LEVEL
 
