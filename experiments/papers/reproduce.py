@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -204,8 +205,11 @@ def time_limit(minutes: float | None) -> Iterator[None]:
     started = time.monotonic()
     if minutes is not None:
         signal.signal(signal.SIGALRM, _stop)
-        # Repeated every second, because an exception that is raised in a finaliser is lost.
+        # Repeated every second, because an exception that is raised in a finaliser is lost
+        # (silently: the next one follows).
         signal.setitimer(signal.ITIMER_REAL, max(1e-3, 60.0 * minutes), 1.0)
+    report = sys.unraisablehook
+    sys.unraisablehook = lambda lost: None if lost.exc_type is TimeIsUp else report(lost)
     try:
         yield
     except Exception:
@@ -216,6 +220,7 @@ def time_limit(minutes: float | None) -> Iterator[None]:
         print(f"stopped after {spent:.1f} minutes; the same command continues")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
+        sys.unraisablehook = report
 
 
 def _train_on_cluster(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from launcher import ROOT, launch_here
 
+from experiments.papers.reproduce import time_limit
 from fsjax.data import load
 from fsjax.errors import DataError
 
@@ -82,6 +84,24 @@ def test_a_run_from_before_the_protocol_changed_is_refused(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+class SlowFinaliser:
+    """Loses the exceptions that are raised while it sleeps."""
+
+    def __del__(self) -> None:
+        time.sleep(0.5)
+
+
+def test_a_stop_lost_in_a_finaliser_is_neither_reported_nor_the_last() -> None:
+    reported: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "unraisablehook", lambda lost: reported.append(lost.exc_type.__name__))
+        with time_limit(0.001):
+            SlowFinaliser()
+            time.sleep(5.0)
+            reported.append("time was not up")
+    assert reported == []
+
+
 def test_it_stops_in_time(tmp_path: Path) -> None:
     done = launch_here("reproduce", *arguments(tmp_path, "wast"), "--minutes=0.01")
     assert done.returncode == 0, done.stderr
