@@ -19,7 +19,7 @@ def aefs(
     optimizer: Literal["adam"] | Optimizer = "adam",
     learning_rate: float | Schedule = 0.001,
 ) -> Method: ...
-def autonfs(
+def auto_nfs(
     num_features: int | None = None,
     *,
     strength: float = 1.0,

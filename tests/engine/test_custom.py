@@ -143,7 +143,7 @@ SCHEDULED = [
 @slow_ids("set", "wast")
 @slow_ids("aefs", "cae", "ctre_*", "deep_lasso", "dense", "dufs", "entryprune", "gjsd", "neurofs")
 @slow_ids("probmask", "quick_selection", "random_selection", "rigl", "sequential_attention")
-@slow_ids("snip", "static_sparse", "stg", "autonfs", "sand")
+@slow_ids("snip", "static_sparse", "stg", "auto_nfs", "sand")
 @pytest.mark.parametrize("name", SCHEDULED)
 def test_every_method_with_a_rate_takes_a_schedule_or_an_optimizer(
     name: str, data, monkeypatch: pytest.MonkeyPatch

@@ -39,7 +39,7 @@ ALIKE = ("cae", "gjsd", "ctre_seq", "rigl", "snip", "static_sparse", "dense", "r
 
 @slow_ids("aefs", "binmask", "ctre_sim", "deep_lasso", "dufs", "entryprune", "ip_cae", "lassonet")
 @slow_ids("neurofs", "probmask", "quick_selection", "sequential_attention", "set", "stg", "wast")
-@slow_ids("autonfs", "sand")
+@slow_ids("auto_nfs", "sand")
 @pytest.mark.parametrize("name", some_long(ESTIMATORS, ALIKE))
 def test_every_class_fits_selects_and_predicts(name: str) -> None:
     x, y = table()

@@ -74,7 +74,7 @@ SLOW = (
     "binmask",
     "deep_lasso",
     "dufs",
-    "autonfs",
+    "auto_nfs",
     "sand",
 )
 

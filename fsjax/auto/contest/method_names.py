@@ -27,7 +27,7 @@ _NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "forest": "forest importance",
         "shadow": "Boruta's shadow test",
         "aefs": "autoencoder selection (AEFS)",
-        "autonfs": "randomly masked inputs (AutoNFS)",
+        "auto_nfs": "randomly masked inputs (AutoNFS)",
         "binmask": "binary masks (BinMask)",
         "cae": "the concrete autoencoder (CAE)",
         "cife": "conditional information (CIFE)",

@@ -46,7 +46,7 @@ HALF = 0.5
     options=replace(PLAIN, hidden=(32, 32), learning_rate=3e-4),
     without=("finetune_epochs", "finetune_learning_rate"),
 )
-def autonfs(
+def auto_nfs(
     num_features: Count | None = None,
     *,
     strength: NonNegative = 1.0,

@@ -12,7 +12,7 @@ import pytest
 import fsjax
 from fsjax.engine.loop import init_state, train_step
 from fsjax.method import Batch, Method, Spec, TrainState
-from fsjax.methods.autonfs import probability_of_any
+from fsjax.methods.auto_nfs import probability_of_any
 from fsjax.methods.shared.network import first_kernel, with_kernel
 
 N, D, STEPS, EPOCH = 8, 5, 4, 3
@@ -22,7 +22,7 @@ LOGITS = np.array([2.0, -0.1, -0.8, -2.5, -9.0])
 
 def begun(**options) -> tuple[Method, TrainState, Batch]:
     """A state whose logits are :data:`LOGITS`, in the middle of a run."""
-    method = fsjax.methods.autonfs(hidden=(4,), embedding_dim=3, **options)
+    method = fsjax.methods.auto_nfs(hidden=(4,), embedding_dim=3, **options)
     x = np.random.default_rng(0).normal(size=(N, D)).astype(np.float32)
     batch = Batch(jnp.asarray(x), jnp.asarray(np.arange(N) % 2), jnp.ones(N))
     start = jax.jit(functools.partial(init_state, method, SPEC))
@@ -89,7 +89,7 @@ def test_the_number_of_columns_follows_from_the_data() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 15)).astype(np.float32)
     options = {"num_epochs": 60, "batch_size": 32, "seeds": (0, 1), "min_steps_per_epoch": 1}
-    method = fsjax.methods.autonfs(learning_rate=3e-3)
+    method = fsjax.methods.auto_nfs(learning_rate=3e-3)
     found = fsjax.fit(method, (x, (x[:, 2] - x[:, 9] > 0).astype(int)), **options)
     gates = found.gates >= 0.5
     assert gates[:, [2, 9]].all() and (gates.sum(axis=1) <= 4).all()
