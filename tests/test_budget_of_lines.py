@@ -13,7 +13,7 @@ from tools.architecture import ROOT
 #: Lines of ``.py`` files, docstrings and blank lines included, that each wing may have.
 BUDGETS = {
     "fsjax/auto": 13_150,
-    "fsjax/sparsity": 10_000,
+    "fsjax/sparsity": 10_050,
     "the core": 29_560,
     "experiments": 16_200,
     "tools": 2_000,
@@ -27,7 +27,7 @@ WINGS = ("fsjax/auto", "fsjax/sparsity")
 MAX_ENTRIES = 23
 
 #: Most modules of the wing ``fsjax/sparsity``.
-MAX_SPARSITY_MODULES = 38
+MAX_SPARSITY_MODULES = 39
 
 #: Most lines of code of a function of ``fsjax``, without its docstring, comments and blank lines.
 MAX_FUNCTION_LINES = 70

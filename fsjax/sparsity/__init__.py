@@ -26,13 +26,10 @@ from fsjax.sparsity.masks import (
     count_active,
     erdos_renyi_counts,
     erdos_renyi_density_counts,
-    grasp_masks,
-    hessian_gradient,
     init_masks,
     is_kernel,
     pack,
     random_mask,
-    snip_masks,
     sparsity,
     uniform_counts,
     unpack,
@@ -63,6 +60,7 @@ from fsjax.sparsity.optimizer import (
     sparse,
     with_masks,
 )
+from fsjax.sparsity.pruning_at_init import grasp_masks, hessian_gradient, snip_masks
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.schedules import one_shot, periodic, polynomial
 from fsjax.sparsity.structures import block, channel, fan_in, n_of_m, unstructured

@@ -1,4 +1,4 @@
-"""Boolean masks over parameters: counts of connections, masks before training, masks as bits.
+"""Boolean masks over parameters: counts of connections, random masks, masks as bits.
 
 A mask tree has the structure of the parameters; leaves that are never masked are all true.
 """
@@ -20,8 +20,8 @@ from jax import Array, export
 
 from fsjax.arguments import Fraction, Positive, check
 from fsjax.errors import ConfigError
-from fsjax.sparsity.kth import largest, random_subset
-from fsjax.sparsity.trees import check_distinct, leaves_by_name, path_name, split, with_leaves
+from fsjax.sparsity.kth import random_subset
+from fsjax.sparsity.trees import check_distinct, leaves_by_name, path_name
 from fsjax.typing import PyTree
 
 #: Which leaves are masked: ``(path, leaf) -> bool`` with a path such as ``("Dense_0", "kernel")``,
@@ -33,7 +33,6 @@ Counts = Callable[[list[tuple[int, ...]]], list[int]]
 
 #: Whether connections compete within their layer, or with those of all layers.
 Scope = Literal["layer", "global"]
-
 
 #: Patterns of names of parameters that are not kernels, however many axes they have.
 NOT_KERNELS = (
@@ -197,110 +196,6 @@ def init_masks(
     for key_leaf, i, count in zip(jax.random.split(key, len(chosen)), chosen, numbers, strict=True):
         masks[i] = random_mask(key_leaf, leaves[i].shape, count)
     return jax.tree.unflatten(structure, masks)
-
-
-def snip_masks(
-    params: PyTree,
-    gradients: PyTree,
-    counts: Counts,
-    where: Where = is_kernel,
-    scope: Scope = "layer",
-) -> PyTree:
-    """Keeps the connections with the largest ``|gradient x weight|`` (SNIP, Lee et al., 2019).
-
-    With the parameters themselves as ``gradients``, this is magnitude pruning. Put the masks into
-    an optimiser with :func:`fsjax.sparsity.with_masks`.
-
-    Args:
-      params: dense parameters.
-      gradients: gradients of the loss on one or more batches, in the structure of ``params``.
-      counts, where: as in :func:`fsjax.sparsity.init_masks`.
-      scope: ``"layer"`` ranks the weights of each layer separately, as in the code of CTRE;
-        ``"global"`` ranks all weights together, as in the SNIP paper, and uses only the sum of
-        ``counts``.
-
-    A layer whose products are all 0, as those of a head that starts at 0 and of the layers before
-    it, cannot be ranked by them. It keeps its own count, of the largest gradients or weights.
-
-    Returns:
-      Bool masks in the structure of ``params``, all true where nothing is masked.
-
-    Examples:
-      >>> shapes = [(64, 100), (100, 10)]
-      >>> print(sparsity.uniform_counts(shapes, 0.1), sparsity.erdos_renyi_counts(shapes, 2.0))
-      >>> print(sparsity.erdos_renyi_density_counts(shapes, 0.1))
-      >>> def counts(shapes):
-      ...     return sparsity.uniform_counts(shapes, 0.1)
-      >>> params = {"kernel": jax.random.normal(jax.random.key(0), (64, 10))}
-      >>> masks = sparsity.init_masks(jax.random.key(1), params, counts)  # at random
-      >>> masks = sparsity.snip_masks(params, jax.tree.map(jnp.sin, params), counts)  # by gradients
-    """
-    slopes = leaves_by_name(gradients)
-    weights = named_leaves(params, where)
-    scores = {name: jnp.abs(slopes[name] * weight) for name, weight in weights.items()}
-    unranked = {name: ~jnp.any(score > 0) for name, score in scores.items()}
-    # Where all weights are 0 the gradients differ, and where all gradients are 0 the weights.
-    fallback = {
-        name: jnp.where(unranked[name], jnp.abs(slopes[name]) + jnp.abs(weights[name]), score)
-        for name, score in scores.items()
-    }
-    return _of_largest(params, fallback, counts, scope, unranked)
-
-
-def grasp_masks(
-    loss: Callable[[PyTree], Array],
-    params: PyTree,
-    counts: Counts,
-    where: Where = is_kernel,
-    scope: Scope = "global",
-) -> PyTree:
-    """Keeps the weights whose removal would reduce the gradient norm most (GraSP, eq. 8).
-
-    Wang, Zhang and Grosse, ICLR 2020: those with the highest ``-weight x (Hessian x gradient)`` are
-    removed.
-
-    Args:
-      loss: function from the parameters to the scalar loss on one or more batches.
-      params: dense parameters.
-      counts, where, scope: as in :func:`snip_masks`; the paper ranks all weights together.
-
-    Returns:
-      Bool masks, as :func:`snip_masks`.
-    """
-    products = leaves_by_name(hessian_gradient(loss, params))
-    scores = {name: products[name] * weight for name, weight in named_leaves(params, where).items()}
-    return _of_largest(params, scores, counts, scope)
-
-
-def hessian_gradient(loss: Callable[[PyTree], Array], params: PyTree) -> PyTree:
-    """The Hessian of a scalar loss times its gradient, in the structure of the parameters."""
-    gradient = jax.grad(loss)
-    return jax.jvp(gradient, (params,), (gradient(params),))[1]
-
-
-def _of_largest(
-    params: PyTree,
-    scores: dict[str, Array],
-    counts: Counts,
-    scope: Scope,
-    apart: Mapping[str, Array] | None = None,
-) -> PyTree:
-    """Masks of the largest scores; layers that are ``apart`` do not compete with the others."""
-    numbers = counts([tuple(score.shape) for score in scores.values()])
-    dense = jax.tree.map(lambda leaf: jnp.ones(jnp.shape(leaf), bool), params)
-    if scope == "layer":
-        pairs = zip(scores.items(), numbers, strict=True)
-        return with_leaves(dense, {name: largest(score, n) for (name, score), n in pairs})
-    is_apart = {name: jnp.asarray((apart or {}).get(name, False)) for name in scores}
-    together = jnp.concatenate([score.reshape(-1) for score in scores.values()])
-    compete = jnp.concatenate([jnp.full(score.size, ~is_apart[n]) for n, score in scores.items()])
-    of_layer = dict(zip(scores, numbers, strict=True))
-    total = sum(jnp.where(is_apart[name], 0, number) for name, number in of_layer.items())
-    masks = split(largest(together, total, compete), scores)
-    by_layer = {name: largest(score, of_layer[name]) for name, score in scores.items()}
-    return with_leaves(
-        dense, {name: jnp.where(is_apart[name], by_layer[name], masks[name]) for name in scores}
-    )
 
 
 def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
