@@ -131,12 +131,6 @@ def _run_notes(request: Request, contest: Contest, few: str | None) -> list[Note
     return notes
 
 
-def _rounds(contest: Contest) -> int:
-    """The number of rounds of cross-validation of which a method ran all folds."""
-    known = [int((~np.isnan(scores)).sum()) for scores in contest.records.scores().values()]
-    return max(known, default=0) // contest.problem.folds
-
-
 def _facts(request: Request, contest: Contest, findings: Findings, choice: Choice) -> Facts:
     problem, design, chance = contest.problem, contest.problem.design, findings.verdict.chance
     return Facts(
@@ -147,7 +141,7 @@ def _facts(request: Request, contest: Contest, findings: Findings, choice: Choic
         classes=list(request.classes or ()) if problem.task == "classification" else None,
         row_groups=problem.row_groups is not None,
         folds=problem.folds,
-        rounds=_rounds(contest),
+        rounds=contest.records.rounds(),
         judge_name=contest.judge.name,
         judges_tried={trial.name: trial.score for trial in problem.tried},
         permutations=chance.draws,

@@ -77,8 +77,7 @@ def _paired_over(comparisons: Sequence[Comparison], contest: Contest, choice: Ch
     if not comparisons:
         return ""
     first = comparisons[0].difference
-    scores = contest.records.scores()[choice.method, choice.size]
-    rounds = (~np.isnan(scores)).sum() // contest.problem.folds
+    rounds = contest.records.rounds(choice.method, choice.size)
     several = f" in {rounds} rounds of folds" if rounds > 1 and first.unit != "folds" else ""
     return f"{first.pairs:,} {first.unit}{several}"
 

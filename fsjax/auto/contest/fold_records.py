@@ -107,6 +107,13 @@ class FoldRecords:
                     values[index] = np.nan if score is None else score
         return {key: values for key, values in table.items() if not np.isnan(values).all()}
 
+    def rounds(self, name: str = "", size: int = 0) -> int:
+        """In how many rounds a method has scores of that size in all folds; by default, any."""
+        scores = self.scores()
+        of = [scores[name, size]] if name else scores.values()
+        known = max((int((~np.isnan(values)).sum()) for values in of), default=0)
+        return known // self._problem.folds
+
     def costs(self) -> dict[tuple[str, int], float]:
         """Cost of the columns of each method and size, the mean over the first round of folds."""
         problem = self._problem
