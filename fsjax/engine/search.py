@@ -231,7 +231,7 @@ def search_strengths(
 
     Returns:
       For each K the trainings that were kept, and the outcome. If no strength gives exactly K, the
-      nearest training is kept.
+      nearest training is kept, and one without open gates only if all are.
     """
     # On a CPU, several strengths at once would take as long as one after another.
     width = 1 if jax.default_backend() == "cpu" else 4
@@ -294,13 +294,13 @@ def _kept(
     outcomes, chosen = [], []
     for of_seed in known:
         tried, _ = _sequence(of_seed, k, following)
-        distance = {
-            s: (threshold_for(gates, k) is None, misses(gates, k)) for s, gates in tried.items()
-        }
+        distance = {s: _distance(gates, k) for s, gates in tried.items()}
         strength = min(tried, key=distance.__getitem__)
         threshold = threshold_for(tried[strength], k)
         if threshold is None:
-            threshold = float(np.sort(tried[strength])[::-1][k - 1])
+            # A threshold of 0 would open the gates that are 0.
+            last = float(np.sort(tried[strength])[::-1][k - 1])
+            threshold = max(last, float(np.finfo(np.float32).tiny))
         outcomes.append((strength, threshold, len(tried), len(of_seed)))
         chosen.append(of_seed[strength])
     result = SearchOutcome(*map(np.array, zip(*outcomes, strict=True)))
@@ -316,6 +316,16 @@ def _kept(
     cost["train_flops"] *= cost["trainings"]
     states = [take_rows(trial.round.states, np.array([trial.row])) for trial in chosen]
     return Trained(jax.tree.map(lambda *rows: np.concatenate(rows), *states), history, cost), result
+
+
+def _distance(gates: np.ndarray, k: int) -> tuple[bool, bool, int, bool]:
+    """How far a training is from k open gates, smaller is nearer.
+
+    One without any open gate is the farthest, because its gates tell nothing about the columns; and
+    of two that miss k by as many, that with fewer open gates.
+    """
+    most, _ = _open(gates)
+    return threshold_for(gates, k) is None, most == 0, misses(gates, k), most < k
 
 
 def _padded(values: np.ndarray, length: int) -> np.ndarray:

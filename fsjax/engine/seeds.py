@@ -17,7 +17,7 @@ from jax import Array
 from jax.sharding import PartitionSpec
 
 from fsjax.engine import loop
-from fsjax.engine.epoch_metrics import outputs_of_rows
+from fsjax.engine.epoch_metrics import metrics_of_rows, outputs_of_rows
 from fsjax.engine.kernels.distinct_columns import distinct_top_k
 from fsjax.engine.mesh import RUNS, mesh_of, replicated
 from fsjax.engine.programs import program
@@ -186,3 +186,15 @@ def predict_seed(states: TrainState, row: Array, x: Array, *, structure: MethodS
     """Outputs ``(N, C)`` of seed number ``row`` of stacked states for ``(N, D)`` scaled rows."""
     state = jax.tree.map(lambda leaf: leaf[row], states)
     return structure.bind(state.hyper).predictor(state, x)
+
+
+@program(compile="fast")
+def validate_seeds(
+    states: TrainState, rows: MemoryRows, *, structure: MethodStructure
+) -> dict[str, Array]:
+    """``metrics_of_rows`` of stacked states, ``(S,)`` by name; rows may have a seed axis."""
+
+    def validate(rows: MemoryRows, state: TrainState) -> dict[str, Array]:
+        return metrics_of_rows(structure.bind(state.hyper), state, rows)
+
+    return _in_turn(validate, rows.x.ndim == 3, rows, states)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from operator import itemgetter
 from typing import Any, cast
 
 import jax
@@ -192,6 +193,18 @@ def predict_streamed(
         of_block = [_keeping(state, rows, part=part, structure=structure) for state in by_seed]
         outputs.append(jax.tree.map(lambda *of_seeds: np.stack(of_seeds), *of_block))
     return jax.tree.map(lambda *of_blocks: np.concatenate(of_blocks, axis=1), *outputs)
+
+
+def validate_streamed(
+    states: TrainState, rows: StreamedPart, *, structure: MethodStructure
+) -> dict[str, np.ndarray]:
+    """:func:`fsjax.engine.seeds.validate_seeds` for rows that are streamed."""
+    outputs, metrics = predict_streamed(structure, states, rows.x), []
+    for row in range(len(states.epoch)):
+        state, of_seed = take_rows(states, row), jax.tree.map(itemgetter(row), outputs)
+        part = epoch_metrics.evaluate_outputs
+        metrics.append(_keeping(state, of_seed, rows, part=part, structure=structure))
+    return jax.tree.map(lambda *of_seeds: np.stack(of_seeds), *metrics)
 
 
 def _blocks(x: StreamedRows) -> list[np.ndarray]:

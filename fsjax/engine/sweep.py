@@ -20,6 +20,8 @@ from fsjax.engine.plan import Plan
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.result import FitResult
 from fsjax.engine.rows import take_rows
+from fsjax.engine.seeds import validate_seeds
+from fsjax.engine.streamed import validate_streamed
 from fsjax.errors import ConfigError, nearest
 from fsjax.method import Method
 from fsjax.registry import METHODS, Registration, registration_of, structure_of
@@ -43,11 +45,13 @@ class Sweep:
       names: names of the varied settings.
       settings: the values of each setting by name, in the order of the grid.
       results: the result of each setting, over all seeds.
+      validation: the criterion of :meth:`best` for each setting, ``(S,)``; smaller is better.
     """
 
     names: tuple[str, ...]
     settings: tuple[Mapping[str, Any], ...]
     results: tuple[FitResult, ...]
+    validation: tuple[np.ndarray, ...]
 
     def table(self) -> pd.DataFrame:
         """A table with one row per setting and seed.
@@ -57,8 +61,8 @@ class Sweep:
         metrics.
         """
         rows = []
-        for setting, result in zip(self.settings, self.results, strict=True):
-            validation = _validation(result)
+        trained = zip(self.settings, self.results, self.validation, strict=True)
+        for setting, result, validation in trained:
             for place, seed in enumerate(result.seeds):
                 rows.append(
                     {
@@ -80,7 +84,7 @@ class Sweep:
         Raises:
           ConfigError: if there are no validation rows.
         """
-        values = np.array([_validation(result).mean() for result in self.results])
+        values = np.array([of_seeds.mean() for of_seeds in self.validation])
         if np.isnan(values).all():
             raise ConfigError("there are no validation rows to choose by; give valid_fraction=0.2")
         return int(np.nanargmin(values))
@@ -152,12 +156,13 @@ class SweepPlan:
 
     def fit(self) -> Sweep:
         """Trains one group after another."""
-        results: dict[int, FitResult] = {}
+        results: dict[int, tuple[FitResult, np.ndarray]] = {}
         for number, group in enumerate(self.groups):
             planned = _plan_group(number, group, self.data, self.options) if number else self.first
-            results |= zip(group.places, fit_many(planned, group.methods), strict=True)
-        ordered = tuple(results[place] for place in range(len(self.settings)))
-        return Sweep(tuple(self.settings[0]), self.settings, ordered)
+            for place, result in zip(group.places, fit_many(planned, group.methods), strict=True):
+                results[place] = result, _validation(planned, result)
+        ordered, validation = zip(*(results[n] for n in range(len(self.settings))), strict=True)
+        return Sweep(tuple(self.settings[0]), self.settings, ordered, validation)
 
 
 def plan_sweep(
@@ -285,13 +290,25 @@ def _registration(method: Method) -> Registration:
     return registration
 
 
-def _validation(result: FitResult) -> np.ndarray:
-    """``(S,)``, the criterion of the kept epochs on the validation rows; NaN without such rows."""
-    seeds, history = np.arange(len(result.seeds)), result.history
-    at_best = np.asarray(result.best_epoch) - 1
+def _validation(planned: Plan, result: FitResult) -> np.ndarray:
+    """``(S,)``, the criterion on the validation rows, smaller is better; NaN without such rows.
+
+    It is that of the kept epochs. A search closes gates after training, so its networks are
+    validated again.
+    """
+    rows, history = planned.prepared.arrays.valid, result.history
     if "valid/loss" not in history:
-        return np.full(len(seeds), np.nan)
-    name = f"valid/{result.states.spec.best_by}"
-    sign = -1.0 if name in ("valid/accuracy", "valid/auc") else 1.0
-    values = history.get(name, history["valid/loss"])
-    return sign * values[seeds, at_best]
+        return np.full(len(result.seeds), np.nan)
+    if planned.sizes and planned.method.search is not None:
+        of_states = validate_streamed if planned.dataset.table.on_disk else validate_seeds
+        values = of_states(result.states, rows, structure=planned.structure)
+    else:
+        kept = np.asarray(result.best_epoch) - 1
+        values = {
+            name.removeprefix("valid/"): of_epochs[np.arange(len(kept)), kept]
+            for name, of_epochs in history.items()
+            if name.startswith("valid/")
+        }
+    best_by = result.states.spec.best_by
+    sign = -1.0 if best_by in ("accuracy", "auc") else 1.0
+    return sign * np.asarray(values.get(best_by, values["loss"]))

@@ -83,6 +83,19 @@ def test_exactly_k_gates_stay_open_in_the_state_that_is_kept() -> None:
     assert results[3].cost["trainings"] == results[6].cost["trainings"]
 
 
+def test_a_sweep_validates_the_networks_whose_gates_were_closed() -> None:
+    X, y = table()
+    split = Split(np.arange(20), np.arange(20, 30), np.arange(30, 40))
+    # Gate 5 scales the outputs, and is closed with two columns.
+    grid = {"num_features": [2, 8]}
+    sweep = fsjax.sweep(registered(), (X, y), grid, **(OPTIONS | {"split": split}))
+    for result, validation in zip(sweep.results, sweep.validation, strict=True):
+        logits = result.predict(X[split.valid])[0]
+        loss = optax.softmax_cross_entropy_with_integer_labels(logits, y[split.valid]).mean()
+        np.testing.assert_allclose(validation[0], loss, rtol=1e-5)
+    assert sweep.validation[0] != sweep.validation[1]
+
+
 def test_gates_that_close_does_not_close_are_not_exact() -> None:
     careless = fsjax.register(estimator="KnownGates")(known_gates)(shrinks=False)
     result = fsjax.fit(careless, table(), num_features=6, **OPTIONS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from fsjax.engine.search import MAX_STEPS, next_strengths, search_strengths
 from fsjax.engine.train import Trained
@@ -47,6 +48,20 @@ def test_without_an_exact_training_the_threshold_is_the_gate_of_the_last_column(
 
     [(_, outcome)] = search_strengths(1, [2], 1.0, train_one)
     assert outcome.threshold[0] == 0.1
+
+
+@pytest.mark.parametrize(("opened", "kept"), [(2, True), (0, False)])
+def test_a_training_without_open_gates_is_kept_last(opened: int, kept: bool) -> None:
+    def train_some(strengths, *, rows, idle, folder) -> tuple[Trained, np.ndarray]:
+        trained, gates = train(strengths, rows=rows, idle=idle, folder=folder)
+        counts = np.where(np.array(strengths) < 0.5, opened, 0)
+        return trained, (np.arange(10) < counts[:, None]).astype(float)
+
+    # Both miss 1 open gate by one.
+    [(trained, outcome)] = search_strengths(1, [1], 1.0, train_some)
+    assert (trained.states[0] < 0.5) == kept
+    # A threshold of 0 would open all gates.
+    assert 0 < outcome.threshold[0] <= 1
 
 
 def test_a_bracket_that_is_too_narrow_is_not_divided() -> None:
