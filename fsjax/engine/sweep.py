@@ -7,7 +7,7 @@ import inspect
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import numpy as np
@@ -296,7 +296,7 @@ def _validation(planned: Plan, result: FitResult) -> np.ndarray:
     It is that of the kept epochs. A search closes gates after training, so its networks are
     validated again.
     """
-    rows, history = planned.prepared.arrays.valid, result.history
+    history, rows = result.history, cast("Any", planned.prepared.arrays.valid)
     if "valid/loss" not in history:
         return np.full(len(result.seeds), np.nan)
     if planned.sizes and planned.method.search is not None:

@@ -389,6 +389,11 @@ class Selector(SelectorMixin, Reader):
 
     def _outputs(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self, "support_")
+        if (trained := self.result_.task) != name_of(self.task):
+            raise ConfigError(
+                f"task={self.task!r}, but the network was trained with {trained!r}; fit again, or "
+                "set it back"
+            )
         rows = self._table(X, reset=False, ensure_all_finite=False)
         inputs.check_finite(rows, self)
         return self.result_.predict(rows)

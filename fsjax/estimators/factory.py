@@ -80,7 +80,8 @@ def _common(
         ``'maxabs'`` (division by the largest absolute value), or ``'scalar'`` (one mean and
         deviation for the whole table). If columns are scaled, targets of a regression are
         standardised too and counts divided by their mean; predictions are scaled back.
-      class_weight: ``'balanced'``, or a weight by class; for classification.
+      class_weight: ``'balanced'``, or a weight by class, also for validation rows; for
+        classification.
       groups: ``(D,)`` the group of each column, labels of any kind. Groups are selected as a whole,
         and K counts groups.
       early_stopping: number of epochs without a better validation loss after which a seed stops;

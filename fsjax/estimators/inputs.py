@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight
 
 from fsjax.errors import ConfigError, check_whole, is_number, nearest
 from fsjax.tables.checks import check_column_names, check_features, check_text, numeric_columns
@@ -113,18 +113,18 @@ def scaling_of(standardize: bool | str) -> str:
 
 
 def class_weights(class_weight: Any, classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Weights ``(N,)`` of the rows.
+    """Weights ``(C,)`` of the classes.
 
     Args:
       class_weight: ``'balanced'``, or a weight of at least 0 by class, by default 1.
-      classes: labels of the classes.
-      y: ``(N,)`` numbers of the classes of the rows.
+      classes: ``(C,)`` labels of the classes.
+      y: ``(N,)`` numbers of the classes of the training rows.
 
     Raises:
       ConfigError: for anything else, unknown classes, or fewer than two classes with a weight.
     """
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return compute_sample_weight("balanced", y)
+        return compute_class_weight("balanced", classes=np.arange(len(classes)), y=y)
     if not isinstance(class_weight, dict):
         raise ConfigError(
             f"class_weight={class_weight!r}; choose 'balanced', a dictionary of weights by class, "
@@ -144,7 +144,7 @@ def class_weights(class_weight: Any, classes: np.ndarray, y: np.ndarray) -> np.n
             f"class_weight={class_weight!r} leaves fewer than two classes with a weight; give more "
             "classes a weight above 0"
         )
-    return weights[y]
+    return weights
 
 
 def numbers_of_groups(groups: Any, num_columns: int) -> np.ndarray:

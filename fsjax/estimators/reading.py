@@ -193,7 +193,7 @@ class Reader(BaseEstimator):
             return weight
         if y is None or not self._entry.target.classes:
             raise ConfigError(f"class_weight={self.class_weight!r} needs task='classification'")
-        by_class = inputs.class_weights(self.class_weight, self.classes_, y)
+        by_class = inputs.class_weights(self.class_weight, self.classes_, y)[y]
         return by_class if weight is None else weight * by_class
 
     def _data(
@@ -228,14 +228,16 @@ class Reader(BaseEstimator):
             raise DataError(f"validation_data: {error}") from None
         rows = joined_rows(X, X_valid, ("X", "validation_data"))
         inputs.check_finite(X_valid, self, "validation_data")
-        entry = self._entry
+        entry, of_valid = self._entry, np.ones(X_valid.shape[0])
         if y is not None:
             y_valid = (
-                np.asarray(validation_data[1])
+                _one_label_per_row(validation_data[1])
                 if entry.target.classes
                 else entry.target.read(validation_data[1])[0]
             )
-            if y_valid.shape[:1] != X_valid.shape[:1]:
+            if y_valid.shape[:1] != X_valid.shape[:1] or (
+                entry.target.classes and y_valid.ndim > 1
+            ):
                 raise DataError(
                     f"validation_data has {X_valid.shape[0]} rows in X and a y of shape "
                     f"{y_valid.shape}; give one target for each row"
@@ -245,6 +247,8 @@ class Reader(BaseEstimator):
                 if len(unknown):
                     raise DataError(f"validation_data has classes that y lacks: {unknown[:5]}")
                 y_valid = np.searchsorted(self.classes_, y_valid).astype(np.int32)
+                if self.class_weight is not None:
+                    of_valid = inputs.class_weights(self.class_weight, self.classes_, y)[y_valid]
             else:
                 y_valid, _ = entry.target.check(y_valid, None, "validation_data")
                 y_valid = y_valid.astype(np.float64).reshape(-1, *y.shape[1:])
@@ -252,5 +256,11 @@ class Reader(BaseEstimator):
                     y_valid = self._scaled(y_valid)
             y = np.concatenate([y, y_valid.astype(y.dtype)])
         if weight is not None:
-            weight = np.concatenate([weight, np.ones(X_valid.shape[0])])
+            weight = np.concatenate([weight, of_valid])
         return rows, y, weight
+
+
+def _one_label_per_row(y: Any) -> np.ndarray:
+    """The labels ``(N,)`` of ``(N,)`` or ``(N, 1)``; others as they are, for the check of rows."""
+    labels = np.asarray(y)
+    return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels

@@ -14,6 +14,7 @@ from bad_calls import refuses
 from estimator_helpers import ROWS, quick, table
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.class_weight import compute_class_weight
 
 import fsjax
 from fsjax.data import Dataset
@@ -97,6 +98,18 @@ def test_validation_data_come_last_and_have_no_weights(fits: list[tuple]) -> Non
     np.testing.assert_array_equal(options["sample_weight"], [*weight, *np.ones(20)])
     np.testing.assert_array_equal(dataset.X, np.roll(x, -20, axis=0))
     assert [list(rows) for rows in options["split"]] == [[*range(40)], [*range(40, 60)], []]
+
+
+def test_validation_data_have_the_weights_of_their_classes(fits: list[tuple]) -> None:
+    x, y = table()
+    weights: tuple[Any, ...] = ({"high": 1.0, "low": 20.0}, "balanced")
+    for class_weight in weights:
+        estimator = quick(validation_data=(x[:20], y[:20, None]), class_weight=class_weight)
+        estimator.fit(x[20:], y[20:])
+    for (_, _, options), expected in zip(fits, weights, strict=True):
+        by_class = compute_class_weight(expected, classes=np.unique(y), y=y[20:])
+        by_row = by_class[np.searchsorted(np.unique(y), y)]
+        np.testing.assert_allclose(options["sample_weight"], np.roll(by_row, -20))
 
 
 def test_frames_keep_their_names(fitted: FisherScore) -> None:
