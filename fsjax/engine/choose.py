@@ -14,7 +14,7 @@ from fsjax.engine.rows import Arrays, HostRows, has_own_rows
 from fsjax.engine.run import Run, Trained
 from fsjax.engine.search import SearchOutcome, gate_metrics
 from fsjax.engine.seeds import Chosen, finish_seeds, search_of
-from fsjax.engine.streamed import predict_streamed
+from fsjax.engine.streamed import predict_streamed, validate_streamed
 from fsjax.errors import ConfigError
 from fsjax.method import Method, TrainState
 from fsjax.tables.groups import unit_names
@@ -30,10 +30,16 @@ def choose(run: Run, trained: Trained, threshold: np.ndarray | None) -> Chosen:
     if threshold is not None:
         threshold = np.asarray(threshold, np.float32)
     chosen = finished(run, trained.states, run.prepared.arrays, _test_rows(run), threshold)
+    if not run.dataset.table.on_disk or run.method.predict is None:
+        return chosen
     x = run.prepared.x_test[0]
-    if run.dataset.table.on_disk and run.method.predict is not None and len(x):
+    if len(x):
         rows: Any = filled_rows(x)
-        return chosen._replace(outputs=predict_streamed(run.structure, chosen.states, rows))
+        chosen = chosen._replace(outputs=predict_streamed(run.structure, chosen.states, rows))
+    valid: Any = run.prepared.arrays.valid
+    if threshold is not None and len(valid.x):
+        metrics = validate_streamed(chosen.states, valid, structure=run.structure)
+        chosen = chosen._replace(validated=metrics)
     return chosen
 
 
@@ -133,6 +139,7 @@ def result_of(
     if outcome is not None:
         parameter = search_of(run.method).parameter
         metrics |= outcome.metrics(np.asarray(chosen.closed), k, parameter)
+        metrics |= {f"valid_{name}": np.asarray(v) for name, v in chosen.validated.items()}
     if "train/unique_percentage" in trained.history:
         unique = trained.history["train/unique_percentage"]
         metrics["unique_percentage"] = unique[np.arange(len(run.seeds)), best_epoch - 1]

@@ -26,6 +26,7 @@ from fsjax.errors import ConfigError
 from fsjax.method import Method, PyTree, Search, Spec, TrainState
 from fsjax.registry import MethodStructure
 from fsjax.tables.sparse_rows import SparseRows
+from fsjax.tables.streamed_rows import StreamedRows
 
 
 def _in_turn(function: Callable[..., Any], own_rows: bool, data: PyTree, of_seeds: PyTree) -> Any:
@@ -125,6 +126,8 @@ class Chosen(NamedTuple):
       closed: the same after the search.
       outputs: ``(S, N, C)`` for the test rows, or ``None``. If sparse rows are their own target,
         ``tasks.row_metrics``, ``(S, N)`` by name. NumPy arrays if the rows are on disk.
+      validated: ``(S,)`` by name, the metrics of the validation rows after a search closed gates;
+        empty without a search or such rows.
     """
 
     states: TrainState
@@ -133,6 +136,7 @@ class Chosen(NamedTuple):
     gates: Array | None
     closed: Array | None
     outputs: AnyArray | Mapping[str, AnyArray] | None
+    validated: Mapping[str, AnyArray]
 
 
 @program(compile="fast")
@@ -147,7 +151,7 @@ def finish_seeds(
     """The selections of all seeds and their outputs for the test rows.
 
     Args:
-      arrays: the rows; only those for training are used.
+      arrays: the rows; those for testing are not used.
       x_test: ``(N, D)`` scaled rows, or ``(S, N, D)`` if ``arrays`` are stacked; ``None`` for no
         outputs.
       threshold: ``(S,)``, gates below it are closed; ``None`` closes none.
@@ -176,7 +180,8 @@ def finish_seeds(
             selection.scores, selection.scores.shape[0], selection.picks, state.feature_mask
         )
         outputs = None if x is None else outputs_of_rows(method, state, x)
-        return Chosen(state, selection.scores, ranking, gates, closed, outputs)
+        validated = {} if limit is None else _validated(method, state, arrays.valid)
+        return Chosen(state, selection.scores, ranking, gates, closed, outputs, validated)
 
     return _in_turn(finish, has_own_rows(arrays), (arrays, x_test), (states, threshold))
 
@@ -188,13 +193,8 @@ def predict_seed(states: TrainState, row: Array, x: Array, *, structure: MethodS
     return structure.bind(state.hyper).predictor(state, x)
 
 
-@program(compile="fast")
-def validate_seeds(
-    states: TrainState, rows: MemoryRows, *, structure: MethodStructure
-) -> dict[str, Array]:
-    """``metrics_of_rows`` of stacked states, ``(S,)`` by name; rows may have a seed axis."""
-
-    def validate(rows: MemoryRows, state: TrainState) -> dict[str, Array]:
-        return metrics_of_rows(structure.bind(state.hyper), state, rows)
-
-    return _in_turn(validate, rows.x.ndim == 3, rows, states)
+def _validated(method: Method, state: TrainState, rows: DeviceRows) -> dict[str, Array]:
+    """The metrics of validation rows in memory."""
+    if method.predict is None or isinstance(rows.x, StreamedRows) or not rows.x.shape[0]:
+        return {}
+    return metrics_of_rows(method, state, rows)

@@ -7,7 +7,7 @@ import inspect
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -20,8 +20,6 @@ from fsjax.engine.plan import Plan
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.result import FitResult
 from fsjax.engine.rows import take_rows
-from fsjax.engine.seeds import validate_seeds
-from fsjax.engine.streamed import validate_streamed
 from fsjax.errors import ConfigError, nearest
 from fsjax.method import Method
 from fsjax.registry import METHODS, Registration, registration_of, structure_of
@@ -45,13 +43,11 @@ class Sweep:
       names: names of the varied settings.
       settings: the values of each setting by name, in the order of the grid.
       results: the result of each setting, over all seeds.
-      validation: the criterion of :meth:`best` for each setting, ``(S,)``; smaller is better.
     """
 
     names: tuple[str, ...]
     settings: tuple[Mapping[str, Any], ...]
     results: tuple[FitResult, ...]
-    validation: tuple[np.ndarray, ...]
 
     def table(self) -> pd.DataFrame:
         """A table with one row per setting and seed.
@@ -61,8 +57,8 @@ class Sweep:
         metrics.
         """
         rows = []
-        trained = zip(self.settings, self.results, self.validation, strict=True)
-        for setting, result, validation in trained:
+        for setting, result in zip(self.settings, self.results, strict=True):
+            validation = _validation(result)
             for place, seed in enumerate(result.seeds):
                 rows.append(
                     {
@@ -84,7 +80,7 @@ class Sweep:
         Raises:
           ConfigError: if there are no validation rows.
         """
-        values = np.array([of_seeds.mean() for of_seeds in self.validation])
+        values = np.array([_validation(result).mean() for result in self.results])
         if np.isnan(values).all():
             raise ConfigError("there are no validation rows to choose by; give valid_fraction=0.2")
         return int(np.nanargmin(values))
@@ -156,13 +152,12 @@ class SweepPlan:
 
     def fit(self) -> Sweep:
         """Trains one group after another."""
-        results: dict[int, tuple[FitResult, np.ndarray]] = {}
+        results: dict[int, FitResult] = {}
         for number, group in enumerate(self.groups):
             planned = _plan_group(number, group, self.data, self.options) if number else self.first
-            for place, result in zip(group.places, fit_many(planned, group.methods), strict=True):
-                results[place] = result, _validation(planned, result)
-        ordered, validation = zip(*(results[n] for n in range(len(self.settings))), strict=True)
-        return Sweep(tuple(self.settings[0]), self.settings, ordered, validation)
+            results |= zip(group.places, fit_many(planned, group.methods), strict=True)
+        ordered = tuple(results[place] for place in range(len(self.settings)))
+        return Sweep(tuple(self.settings[0]), self.settings, ordered)
 
 
 def plan_sweep(
@@ -290,25 +285,15 @@ def _registration(method: Method) -> Registration:
     return registration
 
 
-def _validation(planned: Plan, result: FitResult) -> np.ndarray:
+def _validation(result: FitResult) -> np.ndarray:
     """``(S,)``, the criterion on the validation rows, smaller is better; NaN without such rows.
 
-    It is that of the kept epochs. A search closes gates after training, so its networks are
-    validated again.
+    It is that of the kept epochs, or of the network whose gates a search closed after training.
     """
-    history, rows = result.history, cast("Any", planned.prepared.arrays.valid)
-    if "valid/loss" not in history:
-        return np.full(len(result.seeds), np.nan)
-    if planned.sizes and planned.method.search is not None:
-        of_states = validate_streamed if planned.dataset.table.on_disk else validate_seeds
-        values = of_states(result.states, rows, structure=planned.structure)
-    else:
-        kept = np.asarray(result.best_epoch) - 1
-        values = {
-            name.removeprefix("valid/"): of_epochs[np.arange(len(kept)), kept]
-            for name, of_epochs in history.items()
-            if name.startswith("valid/")
-        }
+    seeds, at_best = np.arange(len(result.seeds)), np.asarray(result.best_epoch) - 1
+    values = {name: of_epochs[seeds, at_best] for name, of_epochs in result.history.items()}
+    values |= {name.replace("valid_", "valid/"): v for name, v in result.metrics.items()}
     best_by = result.states.spec.best_by
     sign = -1.0 if best_by in ("accuracy", "auc") else 1.0
-    return sign * np.asarray(values.get(best_by, values["loss"]))
+    unknown = np.full(len(seeds), np.nan)
+    return sign * values.get(f"valid/{best_by}", values.get("valid/loss", unknown))

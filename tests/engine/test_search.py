@@ -89,11 +89,12 @@ def test_a_sweep_validates_the_networks_whose_gates_were_closed() -> None:
     # Gate 5 scales the outputs, and is closed with two columns.
     grid = {"num_features": [2, 8]}
     sweep = fsjax.sweep(registered(), (X, y), grid, **(OPTIONS | {"split": split}))
-    for result, validation in zip(sweep.results, sweep.validation, strict=True):
+    validated = sweep.table()["validation"]
+    for result, validation in zip(sweep.results, validated, strict=True):
         logits = result.predict(X[split.valid])[0]
         loss = optax.softmax_cross_entropy_with_integer_labels(logits, y[split.valid]).mean()
-        np.testing.assert_allclose(validation[0], loss, rtol=1e-5)
-    assert sweep.validation[0] != sweep.validation[1]
+        np.testing.assert_allclose(validation, loss, rtol=1e-5)
+    assert validated[0] != validated[1]
 
 
 def test_gates_that_close_does_not_close_are_not_exact() -> None:

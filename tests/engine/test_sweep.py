@@ -11,7 +11,7 @@ from bad_calls import bad_calls, refuses
 
 import fsjax
 from fsjax.engine import programs
-from fsjax.engine.sweep import Sweep, _validation, combinations
+from fsjax.engine.sweep import Sweep, combinations
 from fsjax.errors import ConfigError
 from fsjax.methods import neural_network, random_selection, wast
 
@@ -111,29 +111,28 @@ def test_each_setting_starts_from_an_earlier_result(table) -> None:
         chex.assert_trees_all_close(result.states.params, first.states.params, atol=1e-6)
 
 
-def validated(best_by: str, curves: list[list[float]], best_epoch: int) -> np.ndarray:
-    """The criterion of a setting with these validation curves of two seeds."""
-    result = SimpleNamespace(
-        seeds=(0, 1),
-        states=SimpleNamespace(spec=SimpleNamespace(best_by=best_by)),
-        best_epoch=np.array([best_epoch, best_epoch]),
-        history={f"valid/{name}": np.array(curves) for name in ("loss", best_by)},
+def best_of(best_by: str, *curves: list[list[float]], best_epoch: int) -> int:
+    """The best of settings with these validation curves of two seeds."""
+    states = SimpleNamespace(spec=SimpleNamespace(best_by=best_by))
+    results = tuple(
+        SimpleNamespace(
+            seeds=(0, 1),
+            states=states,
+            metrics={},
+            best_epoch=np.array([best_epoch, best_epoch]),
+            history={f"valid/{name}": np.array(curve) for name in ("loss", best_by)},
+        )
+        for curve in curves
     )
-    arrays = SimpleNamespace(valid=None)
-    return _validation(SimpleNamespace(prepared=SimpleNamespace(arrays=arrays), sizes=()), result)
+    return Sweep(("rate",), ({"rate": 1}, {"rate": 2}), results).best()
 
 
-@pytest.mark.parametrize(
-    ("best_by", "curves"),
-    [
-        # The first setting has the best seed, and the best last epoch.
-        ("loss", ([[0.1, 0.0], [0.9, 0.0]], [[0.3, 9.0], [0.4, 9.0]])),
-        ("accuracy", ([[90.0, 99.0], [10.0, 99.0]], [[60.0, 1.0], [55.0, 1.0]])),
-    ],
-)
-def test_the_best_has_the_best_mean_over_the_seeds_at_the_kept_epoch(best_by, curves) -> None:
-    validation = tuple(validated(best_by, of_seeds, best_epoch=1) for of_seeds in curves)
-    assert Sweep(("rate",), ({"rate": 1}, {"rate": 2}), (), validation).best() == 1
+def test_the_best_has_the_best_mean_over_the_seeds_at_the_kept_epoch() -> None:
+    # The first setting has the best seed, and the best last epoch.
+    losses = [[0.1, 0.0], [0.9, 0.0]], [[0.3, 9.0], [0.4, 9.0]]
+    assert best_of("loss", *losses, best_epoch=1) == 1
+    percents = [[90.0, 99.0], [10.0, 99.0]], [[60.0, 1.0], [55.0, 1.0]]
+    assert best_of("accuracy", *percents, best_epoch=1) == 1
 
 
 @pytest.mark.slow

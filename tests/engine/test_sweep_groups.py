@@ -78,6 +78,7 @@ def test_a_setting_without_a_finite_validation_loss_is_not_the_best() -> None:
         SimpleNamespace(
             seeds=(0,),
             states=states,
+            metrics={},
             best_epoch=np.array([1]),
             history={"valid/loss": np.array([[loss]])},
         )
