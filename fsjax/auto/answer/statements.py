@@ -68,7 +68,7 @@ def sentences(
             metric,
             _paired_over(findings.comparisons, contest, choice),
         ),
-        *_alternatives(findings.enough, choice, units),
+        *_alternatives(findings.enough, choice, units, contest.problem.costs is not None),
     ]
 
 
@@ -341,8 +341,12 @@ def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _alternatives(enough: Mapping[str, int], choice: Choice, units: int) -> list[str]:
-    """Other selections that come as close to the best score by the same rule."""
+def _alternatives(enough: Mapping[str, int], choice: Choice, units: int, costs: bool) -> list[str]:
+    """Other selections that come as close to the best score by the same rule.
+
+    Args:
+      costs: whether columns have costs, so that the selections are the cheapest.
+    """
     lines = []
     # Nearly all columns, or many more, are no alternative.
     if enough.get("random", units) <= min(3 * choice.size, units // 2):
@@ -359,9 +363,9 @@ def _alternatives(enough: Mapping[str, int], choice: Choice, units: int) -> list
     if others:
         fewest = sorted(others, key=others.__getitem__)[:_OTHERS]
         numbers = ", ".join(f"{title(name)} {others[name]}" for name in fewest)
-        lines.append(
-            f"Columns that other methods need to come as close to the best score: {numbers}."
-        )
+        which = "in the cheapest selections of other methods that come" if costs else ""
+        which = which or "that other methods need to come"
+        lines.append(f"Columns {which} as close to the best score: {numbers}.")
     return lines
 
 

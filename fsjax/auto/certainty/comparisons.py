@@ -74,14 +74,15 @@ def choices_by_fold(contest: Contest, choice: Choice) -> dict[FoldKey, Key]:
 
     Rounds in which the choice did not run to the end have no say: time was up before it.
     """
-    problem, scores = contest.problem, contest.records.scores()
+    problem, scores, costs = contest.problem, contest.records.scores(), contest.records.costs()
     choices: dict[FoldKey, Key] = {}
     for number in range(len(problem.rounds)):
         part = slice(number * problem.folds, (number + 1) * problem.folds)
         ran = {key: values[part] for key, values in scores.items()}
         ran = {key: values for key, values in ran.items() if not np.isnan(values).any()}
         if (choice.method, choice.size) in ran or (ran and not number):
-            chosen = rule.nested_choices(ran, problem.folds, problem.metric.margin)
+            known = costs and {key: costs[key][part] for key in ran}
+            chosen = rule.nested_choices(ran, problem.folds, problem.metric.margin, known)
             choices |= {(number, place): key for place, key in chosen.items()}
     return choices
 

@@ -161,13 +161,19 @@ def test_a_selection_that_matters_is_better_than_random_columns(name):
 def test_a_round_that_was_not_finished_has_no_say():
     scores = {("all", 13): np.r_[[73.0] * 5, [75.0] * 5]}
     scores |= {(name, 2): np.r_[[90.0] * 5, [np.nan] * 5] for name in ("consensus", "univariate")}
+    costs = None
     contest = SimpleNamespace(
         problem=SimpleNamespace(rounds=[0, 0], folds=5, metric=SimpleNamespace(margin=2.0)),
-        records=SimpleNamespace(scores=lambda: scores),
+        records=SimpleNamespace(scores=lambda: scores, costs=lambda: costs),
     )
     chosen = comparisons.choices_by_fold(contest, Choice("consensus", 2, 90.0, "l1", 2, 90.0, 1.0))
     assert set(chosen) == {(0, fold) for fold in range(5)}
     assert {size for _, size in chosen.values()} == {2}
+    # Two columns that cost more than all others are not chosen where these are not worse.
+    scores["all", 13] += 17.0
+    costs = {key: np.full(10, 9.0 / key[1]) for key in scores}
+    choice = Choice("all", 13, 90.0, "all", 13, 90.0, 1.0)
+    assert set(comparisons.choices_by_fold(contest, choice).values()) == {("all", 13)}
 
 
 def test_dependent_rows_count_once():
