@@ -77,9 +77,9 @@ class Selection(SelectionRecord):
       level: significance level that ``p_value`` is compared with; NaN if there is none.
       score_interval: 95 % confidence interval of ``score``, in its unit.
       judge: the model that predicts from the columns, in words.
-      comparisons: a row for each paired comparison: ``what``, ``against``, ``difference`` of their
-        scores, its 95 % interval ``low`` to ``high``, ``verdict`` in words, and over what it is
-        paired (``pairs``).
+      comparisons: a row for each paired comparison of the whole procedure: ``what``, ``against``,
+        ``difference`` of their scores, its 95 % interval ``low`` to ``high``, ``verdict`` in words,
+        and over what it is paired (``pairs``).
       confusion: counts of out-of-fold predictions, a row for each true class and a column for each
         predicted class.
       effects: result of :func:`fsjax.auto.answer.effects.effects` for the columns.

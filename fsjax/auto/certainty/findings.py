@@ -47,7 +47,7 @@ class Findings(NamedTuple):
       decoys: the competition of columns and decoys.
       stability: how often halves of the rows select each unit.
       chosen: the selected units, the most important first.
-      comparisons: of the selection with all columns, random ones and other methods.
+      comparisons: of the whole procedure with all columns, random ones and other methods.
       enough: for each method the fewest (with costs the cheapest) columns with which it is not
         worse than the best.
     """
