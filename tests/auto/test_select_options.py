@@ -53,7 +53,7 @@ def planted(task: str, rows: int = 200) -> tuple[np.ndarray, np.ndarray]:
     if task == "counts":
         return X, rng.poisson(np.exp(1 + 0.6 * signal))
     if task == "multilabel":
-        return X, (np.column_stack([X[:, 1], X[:, 5]]) > 0).astype(int)
+        return X, (X[:, [1, 5]] + 0.1 * rng.normal(size=(rows, 2)) > 0).astype(int)
     event = rng.random(rows) < 0.7
     return X, np.column_stack([rng.exponential(np.exp(-1.2 * signal)) + 1e-3, event])
 
@@ -222,7 +222,8 @@ def test_effects_have_the_unit_of_a_target_whose_ranks_are_predicted_and_names_o
     slope = np.mean(stats.zscore(X["a"]) * (y - y.mean()))
     assert result.metric == "rank_r2" and result.table["slope"][0] == pytest.approx(slope)
     assert result.effects["curve"][0].predictions.min() > 0
-    both = pd.DataFrame({"smoker": (X["a"] > 0).astype(int), "ill": (X["b"] > 1.2).astype(int)})
+    scores = X[["a", "b"]] + 0.1 * rng.normal(size=(150, 2)) - [0.0, 1.2]
+    both = (scores > 0).astype(int).set_axis(["smoker", "ill"], axis=1)
     result = fsjax.select(X, both, **LINEAR, budget=None)
     assert set(result.table["direction"]) >= {"smoker rises", "ill rises"}
     assert any("with 'ill'" in note.text for note in result.notes)
