@@ -121,10 +121,11 @@ def leaks(
                 _aucs(X[:, [column]], classes).max() >= _MISSING_AUC
             ):
                 reasons.setdefault(column, f"is missing almost exactly {where}")
-    for name, output in outputs.items() if task != "classification" else ():
-        same = np.abs(rank_correlations(X, output[:, None]))[:, 0] >= _SAME
-        for column in np.flatnonzero(same).tolist():
-            reasons.setdefault(column, f"orders the rows as {name or 'the target'} does")
+    if task != "classification" and outputs:
+        same = np.abs(rank_correlations(X, np.stack(list(outputs.values()), axis=1))) >= _SAME
+        for column, output in np.argwhere(same).tolist():
+            name = list(outputs)[output] or "the target"
+            reasons.setdefault(column, f"orders the rows as {name} does")
     for column, name in _determining_categories(design, certain).items():
         reasons.setdefault(column, f"has categories that determine {name or 'the target'}")
     for column, leak in _copies(X, goals, list(reasons)).items():
