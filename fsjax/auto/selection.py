@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fsjax.auto.answer.selection_record import SelectionRecord
+from fsjax.auto.answer.tables import entries
 from fsjax.auto.page import summary
 from fsjax.auto.page.column_table import FILE, WITH_LEAKS
 from fsjax.auto.page.report import notebook_summary, page
@@ -160,7 +161,7 @@ class Selection(SelectionRecord):
         shown = shown[[name for name in _PRINTED if name in shown]]
         shown["column"] = shorten_all(shown["column"], _NAME_LENGTH)
         shown["alike"] = [
-            ", ".join(shorten(name, _NAME_LENGTH) for name in text.split(", ")[:2])
+            ", ".join(shorten(name, _NAME_LENGTH) for name in entries(text)[:2])
             for text in shown["alike"]
         ]
         lines = [shown.to_string(index=False, float_format="{:.3g}".format)]
