@@ -63,7 +63,8 @@ def test_rows_that_only_look_so_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "notes", ["Instrument: XY 200\nExported: 2024\n", "Title,,\n", "Title\n\n"]
+    "notes",
+    ["Instrument: XY 200\nExported: 2024\n", "Title,,\n", "Title\n\n", "# by x\n# version, 2\n"],
 )
 def test_notes_above_the_column_names(tmp_path: Path, notes: str) -> None:
     count = notes.count("\n")
@@ -97,6 +98,9 @@ def test_points_are_thousands_marks_where_commas_are_decimal(tmp_path: Path) -> 
     np.testing.assert_array_equal(load(path, target="y").X, frame.astype(np.float32))
     frame = read(tmp_path, semicolons(["2.551", "809"], ["1", "2"]), decimal=",").frame
     assert frame["c"].tolist()[:2] == [2551, 809]
+    # A column with decimal points has no thousands marks.
+    mixed = read(tmp_path, semicolons(["-1.427", "0.788"], ["1,5", "0,2", "3,1"]))
+    assert not any("thousands" in remark for remark in mixed.remarks)
 
 
 def test_points_of_thousands_beside_other_texts(tmp_path: Path) -> None:
