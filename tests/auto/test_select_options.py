@@ -156,7 +156,7 @@ DIED = pd.DataFrame({"weeks": np.arange(1.0, 241.0), "state": ["dead", "alive"] 
     ({"task": "survival", "y": DIED.to_numpy(str)}, "column 1 holds 'dead'; write 1"),
     ({"task": "counts", "y": np.linspace(-1, 1, 240)}, "count"),
     ({"X": np.zeros(3)}, "X has shape"),
-    ({"X": np.zeros((0, 3))}, "X has no rows"),
+    ({"X": np.zeros((0, 3))}, "table of (rows, columns) with some rows"),
     ({"X": np.ones((240, 3))}, "no column is left"),
     ({"X": np.c_[np.ones(240), np.random.default_rng(0).random(240)]}, "one column, 'x1'"),
 )

@@ -1,9 +1,8 @@
 """The whole procedure against all columns, random columns, and as many columns of other methods.
 
 In each fold the procedure selects what the rule chooses from the other folds. The comparison is
-paired: it is that of the scores of the same rows, each predicted by models that were trained
-without it, averaged over the rounds of cross-validation. Random columns are the mean of several
-draws.
+paired: it is that of the scores of the same rows, each predicted by models trained without it,
+averaged over the rounds of cross-validation. Random columns are the mean of several draws.
 """
 
 from __future__ import annotations

@@ -48,8 +48,7 @@ class Findings(NamedTuple):
       stability: how often halves of the rows select each unit.
       chosen: the selected units, the most important first.
       comparisons: of the whole procedure with all columns, random ones and other methods.
-      enough: for each method the fewest (with costs the cheapest) columns with which it is not
-        worse than the best.
+      enough: for each method the fewest (or cheapest) columns with which it is not worse.
     """
 
     choice: Choice | None

@@ -47,9 +47,6 @@ _ROWS_PER_CATEGORY = 10
 #: What to do about a likely leak.
 CHECK = "check that its values are known before the target is"
 
-#: Name of the second output of survival.
-_EVENT = "an event"
-
 
 class Goals(NamedTuple):
     """What a leak may give away, each ``(N,)``, by a name that is empty if the target has one part.
@@ -72,19 +69,16 @@ def goals_of(y: np.ndarray, task: str, names: Names = None) -> Goals:
     outputs = y.reshape(len(y), -1).T
     called = [""] * len(outputs)
     if task == "survival":
-        called = ["the time", _EVENT]
+        called = ["the time", "an event"]
     elif task != "classification" and y.ndim > 1:
         word = "label" if task == "multilabel" else "output"
         called = [f"{word} {number}" for number in range(len(outputs))]
         called = called if names is None else list(map(repr, names))
-    varying = {
-        name: output
-        for name, output in zip(called, outputs, strict=True)
-        if (output != output[0]).any()
-    }
+    pairs = zip(called, outputs, strict=True)
+    varying = {name: output for name, output in pairs if (output != output[0]).any()}
     if task in ("classification", "multilabel"):
         return Goals(varying, {})
-    return Goals({name: varying.pop(name) for name in {_EVENT} & set(varying)}, varying)
+    return Goals({name: varying.pop(name) for name in {"an event"} & set(varying)}, varying)
 
 
 def leaks(

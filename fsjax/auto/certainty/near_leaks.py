@@ -51,10 +51,7 @@ _CHANCE = 1e-6
 
 
 class _Goal(NamedTuple):
-    """Something to predict: classes or normalised ranks ``(N,)``, and how it is scored.
-
-    Its name is empty if it is all of the target.
-    """
+    """One of :class:`Goals`: its name, classes or normalised ranks ``(N,)``, how it is scored."""
 
     name: str
     values: np.ndarray
@@ -117,8 +114,9 @@ def telling_absences(design: Design, goals: Goals, classes: Names = None) -> lis
                     where = f"of class {label if classes is None else repr(classes[label])}"
                     if name:
                         where = f"{'with' if label else 'without'} {name}"
+                    many = "all" if counts[label] == total else f"{counts[label]:,}"
                     text = (
-                        f"{word} in {total:,} rows, {_all_of(counts[label], total)} {where}, as "
+                        f"{word} in {total:,} rows, {many} {where}, as "
                         f"{100 * share:.0f} % of all rows are: perhaps a near leak; {CHECK}"
                     )
                     notes.setdefault(unit, Note(design.units[unit], "near leak", text))
@@ -296,10 +294,6 @@ def _out_of_fold(
         shares[np.ix_(test, model.classes_)] = model.predict_proba(X[test])
     areas = [roc_auc_score(goal.values == label, share) for label, share in enumerate(shares.T)]
     return float(np.mean(areas[1:] if len(areas) == 2 else areas))
-
-
-def _all_of(number: int, total: int) -> str:
-    return "all" if number == total else f"{number:,}"
 
 
 def _absences(design: Design) -> list[tuple[int, np.ndarray, str]]:

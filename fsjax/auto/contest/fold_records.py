@@ -120,14 +120,11 @@ class FoldRecords:
         if problem.costs is None:
             return None
         every = list(chain(*self.folds))
-        everything = np.full(len(every), problem.costs.sum())
-        table = {(ALL, problem.design.num_units): everything}
-        for name in problem.methods:
-            for index, fold in enumerate(every):
-                piece = self.piece(name, fold)
-                for size, cost in {} if piece is None else piece["costs"].items():
-                    values = table.setdefault((name, int(size)), np.full(len(every), np.nan))
-                    values[index] = cost
+        table = {(ALL, problem.design.num_units): np.full(len(every), problem.costs.sum())}
+        for (name, fold), piece in self._pieces.items():
+            for size, cost in piece.get("costs", {}).items():
+                values = table.setdefault((name, int(size)), np.full(len(every), np.nan))
+                values[every.index(fold)] = cost
         return table
 
     def members(self) -> tuple[str, ...]:

@@ -32,6 +32,9 @@ Key = tuple[str, int]
 #: Scores of each fold ``(F,)`` by method and number of columns; NaN where it did not run.
 FoldScores = Mapping[Key, np.ndarray]
 
+#: Costs of the columns of each fold, likewise; ``None`` if their number counts.
+Costs = FoldScores | None
+
 
 class Choice(NamedTuple):
     """The choice of the rule.
@@ -67,12 +70,7 @@ def standard_error(values: np.ndarray, folds: int) -> float:
     return float(known.std(ddof=1) / np.sqrt(min(folds, len(known))))
 
 
-def choose(
-    scores: FoldScores,
-    folds: int,
-    costs: FoldScores | None = None,
-    margin: float = np.inf,
-) -> Choice:
+def choose(scores: FoldScores, folds: int, costs: Costs = None, margin: float = np.inf) -> Choice:
     """Chooses the fewest columns that are within one standard error of the best score.
 
     Random columns are not chosen. Among the methods with that number of columns the consensus is
@@ -84,8 +82,7 @@ def choose(
     Args:
       scores: by method and number of columns.
       folds: number of folds in a round.
-      costs: of the columns, by method and number, over the same folds; their mean is minimised
-        instead of the number.
+      costs: of the columns, over the same folds; their mean is minimised instead of the number.
       margin: largest difference from the best score that is given up for fewer columns.
     """
     means = _without_last_bits(means_on_common_folds(scores))
@@ -110,7 +107,7 @@ def choose(
     )
 
 
-def _mean_cost(key: Key, costs: FoldScores | None) -> float:
+def _mean_cost(key: Key, costs: Costs) -> float:
     """The mean cost of a selection over the folds in which it ran; its size without costs."""
     return float(key[1]) if costs is None else float(np.nanmean(costs[key]))
 
@@ -163,7 +160,7 @@ def means_on_common_folds(scores: FoldScores) -> dict[Key, float]:
 
 
 def nested_scores(
-    scores: FoldScores, folds: int, margin: float = np.inf, costs: FoldScores | None = None
+    scores: FoldScores, folds: int, margin: float = np.inf, costs: Costs = None
 ) -> np.ndarray:
     """The score on each fold of what the rule chooses from the other folds.
 
@@ -188,7 +185,7 @@ def nested_scores(
 
 
 def nested_choices(
-    scores: FoldScores, folds: int, margin: float = np.inf, costs: FoldScores | None = None
+    scores: FoldScores, folds: int, margin: float = np.inf, costs: Costs = None
 ) -> dict[int, Key]:
     """For each fold of a round what the rule chooses from its other folds, if they ran.
 
@@ -208,16 +205,9 @@ def nested_choices(
 
 
 def enough(
-    scores: FoldScores,
-    choice: Choice,
-    folds: int,
-    margin: float = np.inf,
-    costs: FoldScores | None = None,
+    scores: FoldScores, choice: Choice, folds: int, margin: float = np.inf, costs: Costs = None
 ) -> dict[str, int]:
-    """The fewest columns with which each method is not worse than the best, if there are any.
-
-    With costs the number of the cheapest ones.
-    """
+    """The fewest (or cheapest) columns with which each method is not worse than the best."""
     fewest: dict[str, int] = {}
     for method, size in sorted(scores, key=lambda key: (_mean_cost(key, costs), key[1])):
         best = (choice.best_method, choice.best_size)
