@@ -119,7 +119,7 @@ def fold_difference(contest: Contest, choice: Choice, name: str) -> Difference:
             if key in scores and other in scores:
                 own[place], others[place] = scores[key][place], scores[other][place]
         both.append(difference(own, others, problem.share))
-    return wider(*both)
+    return wider(*both) if both[0].pairs else both[1]
 
 
 def row_gains(contest: Contest, chosen: Mapping[FoldKey, Key], name: str) -> list[FoldGains]:

@@ -378,16 +378,17 @@ def _lines_of_notes(start: str, separator: str | None) -> int:
     """The number of lines above the column names, which have fewer cells than all others."""
     lines = [line.rstrip("\n") for line in islice(io.StringIO(start, newline=None), _RECORDS)]
     known = np.array([bool(line.strip()) for line in lines])
+    # Rows, and even notes, may have separators within quotes.
+    bare = [_QUOTED.sub("", line) for line in lines]
     min_notes = 0
     for candidate in _CANDIDATES if separator is None else (separator,):
-        split = [len(line.rstrip(candidate).split(candidate)) > 1 for line in lines]
-        # Rows, and even notes, may have separators within quotes.
-        counts = np.array([_QUOTED.sub("", line).count(candidate) for line in lines])
-        places = [split.index(True) if any(split) else 0]
+        counts = np.array([line.count(candidate) for line in bare])
+        filled = np.array([line.rstrip(candidate).count(candidate) for line in bare])
+        places = [int((filled > 0).argmax())]
         places += [
             place
             for place in range(places[0] + 1, len(lines))
-            if counts[place] > counts[:place].max()
+            if filled[place] > filled[:place].max()
             and not any(map(_BARE_NUMBER.fullmatch, lines[place].split(candidate)))
         ]
         for notes in places:

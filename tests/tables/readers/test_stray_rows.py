@@ -78,6 +78,12 @@ def test_notes_above_the_column_names(tmp_path: Path, notes: str) -> None:
         load(path, target="y", skip_rows=-1)
 
 
+def test_longer_lines_of_text_are_no_column_names(tmp_path: Path) -> None:
+    # Separators at line ends, and within quotes.
+    for row in ("u,p,\nv,q,\n", '"u, v",p\n"w, x",q\n'):
+        assert read(tmp_path, "a,y\n" + row * 9).frame.shape == (18, 1)
+
+
 def test_notes_above_semicolons_and_decimal_commas(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="--skip-rows=1"):
         read(tmp_path, "Titel\n" + (HEADER + ROWS).replace(",", ";").replace(".", ","))
