@@ -255,7 +255,7 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
             settings["sample_weight"] = settings["sample_weight"][order.rows]
     outputs: Any = target
     names = (options.target or "").split(",")
-    if target.ndim == 2 and target.shape[1] == len(names) and options.task != "survival":
+    if target.ndim == 2 and target.shape[1] == len(names):
         outputs = type(frame)(target, frame.index, names).infer_objects()
     dropped, kept = _names(options.drop, frame), _names(options.keep, frame)
     _check_columns("drop", dropped, frame)

@@ -12,12 +12,12 @@ from tools.architecture import ROOT
 
 #: Lines of ``.py`` files, docstrings and blank lines included, that each wing may have.
 BUDGETS = {
-    "fsjax/auto": 13_150,
+    "fsjax/auto": 13_210,
     "fsjax/sparsity": 10_050,
-    "the core": 29_560,
+    "the core": 29_620,
     "experiments": 16_200,
     "tools": 2_000,
-    "tests": 39_900,
+    "tests": 40_020,
 }
 
 #: Folders of ``fsjax`` with a budget of their own; the core is the rest.

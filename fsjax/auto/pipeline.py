@@ -36,7 +36,12 @@ def without_and_with_leaks(
     leaking = {note.column for note in request.notes if note.kind == "leak"}
     others = [unit for unit, name in enumerate(table.design.units) if name not in leaking]
     if len(others) < max(2, len(table.keep) + 1) or not leaking:
-        return run_stages(request, judge, ledger, clock)
+        why = "it takes part, as without likely leaks there are too few columns to choose from"
+        notes = [
+            note._replace(text=f"{note.text}; {why}") if note.kind == "leak" else note
+            for note in request.notes
+        ]
+        return run_stages(request._replace(notes=tuple(notes)), judge, ledger, clock)
     # Of the time without what is reserved for writing the answer; NaN of an infinite budget.
     usable = np.nan_to_num(clock.usable / clock.total, nan=1.0)
     clean_clock = clock.part(schedule.WITHOUT_LEAKS * float(usable))

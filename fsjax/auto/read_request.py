@@ -121,7 +121,7 @@ def _read_rows(
     check_row_order(X, y=y, row_groups=settings.row_groups, sample_weight=settings.sample_weight)
     X = X if is_sparse_table(X) else _frame(X)
     if len(X.shape) != 2 or not X.shape[0]:
-        raise DataError(f"X has shape {X.shape}; give a table of (rows, columns)")
+        raise DataError(f"X has shape {X.shape}; give a table of (rows, columns) with some rows")
     X, y, row_groups, weights, of_weights = weighted_rows_of(
         X, y, settings.row_groups, settings.sample_weight
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fsjax.auto.answer.selection_record import SelectionRecord
+from fsjax.auto.answer.tables import entries
 from fsjax.auto.page import summary
 from fsjax.auto.page.column_table import FILE, WITH_LEAKS
 from fsjax.auto.page.report import notebook_summary, page
@@ -77,9 +78,9 @@ class Selection(SelectionRecord):
       level: significance level that ``p_value`` is compared with; NaN if there is none.
       score_interval: 95 % confidence interval of ``score``, in its unit.
       judge: the model that predicts from the columns, in words.
-      comparisons: a row for each paired comparison: ``what``, ``against``, ``difference`` of their
-        scores, its 95 % interval ``low`` to ``high``, ``verdict`` in words, and over what it is
-        paired (``pairs``).
+      comparisons: a row for each paired comparison of the whole procedure: ``what``, ``against``,
+        ``difference`` of their scores, its 95 % interval ``low`` to ``high``, ``verdict`` in words,
+        and over what it is paired (``pairs``).
       confusion: counts of out-of-fold predictions, a row for each true class and a column for each
         predicted class.
       effects: result of :func:`fsjax.auto.answer.effects.effects` for the columns.
@@ -160,7 +161,7 @@ class Selection(SelectionRecord):
         shown = shown[[name for name in _PRINTED if name in shown]]
         shown["column"] = shorten_all(shown["column"], _NAME_LENGTH)
         shown["alike"] = [
-            ", ".join(shorten(name, _NAME_LENGTH) for name in text.split(", ")[:2])
+            ", ".join(shorten(name, _NAME_LENGTH) for name in entries(text)[:2])
             for text in shown["alike"]
         ]
         lines = [shown.to_string(index=False, float_format="{:.3g}".format)]

@@ -52,8 +52,9 @@ def kind_of_target(values: np.ndarray) -> TargetKind:
     many = labels > MANY_LABELS and rows < ROWS_OF_LABEL * labels
     alone = labels > 2 and rows < MIN_ROWS_OF_LABEL * labels
     classes = not (many or alone)
-    if classes and labels < WORTH_SAYING:
-        return TargetKind(True, "")
+    # Whether floats beyond 2^53 are whole is not known.
+    if labels < WORTH_SAYING if classes else np.abs(values).max() > 2**53:
+        return TargetKind(classes, "")
     taken = (f"{labels} classes", "regression") if classes else ("numbers", "classification")
     return TargetKind(
         classes,

@@ -125,13 +125,16 @@ def read_survival(y: Any) -> LabelledTarget:
     Args:
       y: an array or a frame with these two columns in this order, or records with two fields. If
         only the first column or field is boolean, it is the event.
+
+    Raises:
+      DataError: for other columns, and for text, such as events that are called dead and alive.
     """
-    if isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 2:
+    if isinstance(y, np.ndarray) and y.dtype.kind in "OUT" and y.ndim == 2:
         y = pd.DataFrame(y).infer_objects()
     if isinstance(y, pd.DataFrame):
-        parts = [y[name] for name in y.columns] if y.columns.is_unique else []
+        parts = {name: y[name] for name in y.columns} if y.columns.is_unique else {}
     elif isinstance(y, np.ndarray) and y.dtype.names:
-        parts = [y[name] for name in y.dtype.names]
+        parts = {name: y[name] for name in y.dtype.names}
     else:
         return read_exactly(y)
     if len(parts) != 2:
@@ -140,10 +143,23 @@ def read_survival(y: Any) -> LabelledTarget:
             if isinstance(y, pd.DataFrame)
             else f"task=survival needs two fields, event and time, but y has {y.dtype.names}"
         )
-    arrays = [read_exactly(part)[0] for part in parts]
-    if parts[0].dtype.kind == "b" and parts[1].dtype.kind != "b":
+    arrays = [_survival_numbers(name, part) for name, part in parts.items()]
+    if [part.dtype.kind == "b" for part in parts.values()] == [True, False]:
         arrays.reverse()
     return np.column_stack(arrays), None
+
+
+def _survival_numbers(name: object, values: Any) -> np.ndarray:
+    """A column or field as float64; DataError, which names it, for text."""
+    try:
+        return read_exactly(values)[0]
+    except DataError:
+        texts = pd.Series(_array(values))
+        text = texts[pd.to_numeric(texts, errors="coerce").isna()].iloc[0]
+        raise DataError(
+            f"task=survival needs numbers, a time and an event of 0 or 1, but column {name!r} "
+            f"holds {text!r}; write 1 for an event, and 0 where none was seen"
+        ) from None
 
 
 def check_any(y: np.ndarray, names: tuple[str, ...] | None, where: str) -> LabelledTarget:

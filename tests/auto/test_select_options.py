@@ -53,7 +53,7 @@ def planted(task: str, rows: int = 200) -> tuple[np.ndarray, np.ndarray]:
     if task == "counts":
         return X, rng.poisson(np.exp(1 + 0.6 * signal))
     if task == "multilabel":
-        return X, (np.column_stack([X[:, 1], X[:, 5]]) > 0).astype(int)
+        return X, (X[:, [1, 5]] + 0.1 * rng.normal(size=(rows, 2)) > 0).astype(int)
     event = rng.random(rows) < 0.7
     return X, np.column_stack([rng.exponential(np.exp(-1.2 * signal)) + 1e-3, event])
 
@@ -129,9 +129,16 @@ def test_a_short_time_gives_a_short_answer(monkeypatch):
     assert "Lasso path" in note.text and "nothing is said about them" in note.text
 
 
+#: Time and event with events in words.
+DIED = pd.DataFrame({"weeks": np.arange(1.0, 241.0), "state": ["dead", "alive"] * 120})
+
+
 @bad_calls(
-    ({"y": np.zeros(240)}, "the target has only one value"),
+    ({"y": np.zeros(240)}, "the target has only one value", "choose another column"),
     ({"y": np.zeros(5)}, "y has 5 values for 240 rows"),
+    ({"y": None}, "y is 'None'; give one target for each row"),
+    ({"y": DIED.set_axis(["a", "a"], axis=1), "task": "survival"}, "columns ['a', 'a']; give each"),
+    ({"impute": "foo"}, "'mean', 'median'; or none (in Python None)"),
     ({"task": "clasification"}, "did you mean 'classification'"),
     ({"metric": "r2"}, "metric='r2' of classification"),
     ({"fdr": 2}, "fdr=2; choose a number between 0 and 1"),
@@ -145,8 +152,11 @@ def test_a_short_time_gives_a_short_answer(monkeypatch):
     ({"row_groups": np.zeros(240), "ordered": True}, "not both"),
     ({"task": "regression"}, "not numbers", "task='classification"),
     ({"task": "survival"}, "not numbers"),
+    ({"task": "survival", "y": DIED}, "column 'state' holds 'dead'; write 1 for an event"),
+    ({"task": "survival", "y": DIED.to_numpy(str)}, "column 1 holds 'dead'; write 1"),
     ({"task": "counts", "y": np.linspace(-1, 1, 240)}, "count"),
     ({"X": np.zeros(3)}, "X has shape"),
+    ({"X": np.zeros((0, 3))}, "table of (rows, columns) with some rows"),
     ({"X": np.ones((240, 3))}, "no column is left"),
     ({"X": np.c_[np.ones(240), np.random.default_rng(0).random(240)]}, "one column, 'x1'"),
 )
@@ -222,7 +232,8 @@ def test_effects_have_the_unit_of_a_target_whose_ranks_are_predicted_and_names_o
     slope = np.mean(stats.zscore(X["a"]) * (y - y.mean()))
     assert result.metric == "rank_r2" and result.table["slope"][0] == pytest.approx(slope)
     assert result.effects["curve"][0].predictions.min() > 0
-    both = pd.DataFrame({"smoker": (X["a"] > 0).astype(int), "ill": (X["b"] > 1.2).astype(int)})
+    scores = X[["a", "b"]] + 0.1 * rng.normal(size=(150, 2)) - [0.0, 1.2]
+    both = (scores > 0).astype(int).set_axis(["smoker", "ill"], axis=1)
     result = fsjax.select(X, both, **LINEAR, budget=None)
     assert set(result.table["direction"]) >= {"smoker rises", "ill rises"}
     assert any("with 'ill'" in note.text for note in result.notes)

@@ -1,4 +1,4 @@
-"""The paired comparisons of a selection in two sentences; tables have all of them."""
+"""The paired comparisons of the whole procedure in two sentences; tables have all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from fsjax.auto.contest.differences import ALIKE, BETTER, UNCLEAR, WORSE
 from fsjax.auto.contest.scoring import Metric
 
-#: What a verdict says of the selection, before what it is compared with.
+#: What a verdict says of the procedure, before what it is compared with.
 _BESIDE: Final = {
     BETTER: "is better than",
     WORSE: "is worse than",
@@ -29,7 +29,7 @@ class Compared(NamedTuple):
     """A comparison as :class:`fsjax.auto.Selection` has it.
 
     Attributes:
-      against: what the selection is compared with, in words.
+      against: what the whole procedure is compared with, in words.
       difference, low, high: of the scores, with its 95 % interval.
       verdict: in words.
     """
@@ -56,7 +56,7 @@ def comparison_sentences(rows: Sequence[Compared], metric: Metric, over: str = "
     ]
     if phrases:
         paired = f", paired over {over}" if over else ""
-        sentences.append(f"The selection {_listed(phrases)}{paired}.")
+        sentences.append(f"The whole procedure {_listed(phrases)}{paired}.")
     if methods := [row for row in rows if _BY in row.against]:
         sentences.append(_other_methods(methods))
     return sentences
@@ -70,7 +70,7 @@ def _between(row: Compared, metric: Metric) -> str:
 
 
 def _other_methods(rows: Sequence[Compared]) -> str:
-    """How many of the other methods the selection is better than, and so on, with some names."""
+    """How many of the other methods the procedure is better than, and so on, with some names."""
     parts = []
     for verdict, words in _BESIDE.items():
         names = [row.against.partition(_BY)[2] for row in rows if row.verdict == verdict]

@@ -68,7 +68,7 @@ def sentences(
             metric,
             _paired_over(findings.comparisons, contest, choice),
         ),
-        *_alternatives(findings.enough, choice, units),
+        *_alternatives(findings.enough, choice, units, contest.problem.costs is not None),
     ]
 
 
@@ -289,8 +289,8 @@ def _certainty(findings: Findings, choice: Choice, keep: Sequence[int]) -> list[
         facts.append(
             f"is selected again on {100 * frequency[0]:.0f} % of {halves} halves of the rows"
             if number == 1
-            else f"{_some_are(stable, number)} selected again on at least {100 * STABLE:.0f} % of "
-            f"{halves} halves of the rows"
+            else f"{_some(stable, number, 'is', 'are')} selected again on at least "
+            f"{100 * STABLE:.0f} % of {halves} halves of the rows"
         )
     rates = findings.decoys.known_rates[chosen]
     # One decoy is always counted as false, so that no rate is below this.
@@ -302,8 +302,8 @@ def _certainty(findings: Findings, choice: Choice, keep: Sequence[int]) -> list[
         facts.append(
             f"has an estimated false discovery rate of {rates[0]:.2g}"
             if number == 1
-            else f"{_some_have(likely, number)} an estimated false discovery rate of at most "
-            f"{LIKELY:g}"
+            else f"{_some(likely, number, 'has', 'have')} an estimated false discovery rate of "
+            f"at most {LIKELY:g}"
         )
     if not facts:
         what = "the column is" if number == 1 else "single columns are"
@@ -323,26 +323,18 @@ def _certainty(findings: Findings, choice: Choice, keep: Sequence[int]) -> list[
     return [f"Of the {number:,} selected columns{besides}, {', and '.join(facts)}.{meaning}"]
 
 
-def _some_are(part: int, number: int) -> str:
-    """``none is``, ``1 is``, ``3 are``, ``all are``."""
-    return f"{_part(part, number)} {_are(part) if part else 'is'}"
-
-
-def _some_have(part: int, number: int) -> str:
-    """``none has``, ``1 has``, ``3 have``, ``all have``."""
-    return f"{_part(part, number)} {'has' if part < 2 else 'have'}"
-
-
-def _part(part: int, number: int) -> str:
-    return "none" if not part else "all" if part == number else f"{part:,}"
+def _some(part: int, number: int, one: str, more: str) -> str:
+    """``none is``, ``1 has``, ``3 are``, ``all have``."""
+    many = "none" if not part else "all" if part == number else f"{part:,}"
+    return f"{many} {one if part < 2 else more}"
 
 
 def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _alternatives(enough: Mapping[str, int], choice: Choice, units: int) -> list[str]:
-    """Other selections that come as close to the best score by the same rule."""
+def _alternatives(enough: Mapping[str, int], choice: Choice, units: int, costs: bool) -> list[str]:
+    """Other selections, the cheapest ones with costs, that come as close to the best score."""
     lines = []
     # Nearly all columns, or many more, are no alternative.
     if enough.get("random", units) <= min(3 * choice.size, units // 2):
@@ -359,9 +351,8 @@ def _alternatives(enough: Mapping[str, int], choice: Choice, units: int) -> list
     if others:
         fewest = sorted(others, key=others.__getitem__)[:_OTHERS]
         numbers = ", ".join(f"{title(name)} {others[name]}" for name in fewest)
-        lines.append(
-            f"Columns that other methods need to come as close to the best score: {numbers}."
-        )
+        who = "the cheapest selections of other methods" if costs else "other methods"
+        lines.append(f"Columns that {who} need to come as close to the best score: {numbers}.")
     return lines
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 
@@ -74,6 +76,11 @@ def _replacements(design: Design, unit: int, likeness: np.ndarray) -> str:
         if other != unit and likeness[other] >= ALIKE
     ]
     return ", ".join(named[:5])
+
+
+def entries(alike: str) -> list[str]:
+    """The entries of the column ``alike``; names may contain commas, so correlations end them."""
+    return re.split(r"(?<=\(\d\.\d\d\)), ", alike) if alike else []
 
 
 def curve_rows(scores: FoldScores, folds: int, metric: Metric) -> pd.DataFrame:

@@ -1,8 +1,8 @@
-"""The selection against all columns, random columns, and as many columns of other methods.
+"""The whole procedure against all columns, random columns, and as many columns of other methods.
 
-The comparison is paired: it is that of the scores of the same rows, each predicted by models that
-were trained without it, averaged over the rounds of cross-validation. Random columns are the mean
-of several draws.
+In each fold the procedure selects what the rule chooses from the other folds. The comparison is
+paired: it is that of the scores of the same rows, each predicted by models trained without it,
+averaged over the rounds of cross-validation. Random columns are the mean of several draws.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _BLOCKS = 20
 
 
 class Comparison(NamedTuple):
-    """A paired comparison of the selection with something else.
+    """A paired comparison of the whole procedure with something else.
 
     Attributes:
       against: what it is compared with, in words.
       difference: of the scores.
-      verdict: what its interval says about the selection.
+      verdict: what its interval says about the procedure.
     """
 
     against: str
@@ -61,8 +61,7 @@ def compare(contest: Contest, choice: Choice) -> list[Comparison]:
         if key not in scores:
             continue
         paired = paired_difference(contest, choice, key[0])
-        if paired is None:
-            paired = difference(scores[choice.method, choice.size], scores[key], problem.share)
+        paired = paired or fold_difference(contest, choice, key[0])
         row = Comparison(against, paired, paired.verdict(problem.metric.margin))
         place = -np.inf if key[0] in (ALL, RANDOM) else paired.mean
         rows.append((place, row))
@@ -74,23 +73,25 @@ def choices_by_fold(contest: Contest, choice: Choice) -> dict[FoldKey, Key]:
 
     Rounds in which the choice did not run to the end have no say: time was up before it.
     """
-    problem, scores = contest.problem, contest.records.scores()
+    problem, scores, costs = contest.problem, contest.records.scores(), contest.records.costs()
     choices: dict[FoldKey, Key] = {}
     for number in range(len(problem.rounds)):
         part = slice(number * problem.folds, (number + 1) * problem.folds)
-        ran = {key: values[part] for key, values in scores.items()}
-        ran = {key: values for key, values in ran.items() if not np.isnan(values).any()}
+        known = {key: values[part] for key, values in scores.items()}
+        ran = {key: values for key, values in known.items() if not np.isnan(values).any()}
+        ran = ran or ({} if number else known)
         if (choice.method, choice.size) in ran or (ran and not number):
-            chosen = rule.nested_choices(ran, problem.folds, problem.metric.margin)
+            prices = costs and {key: costs[key][part] for key in ran}
+            chosen = rule.nested_choices(ran, problem.folds, problem.metric.margin, prices)
             choices |= {(number, place): key for place, key in chosen.items()}
     return choices
 
 
 def paired_difference(contest: Contest, choice: Choice, name: str) -> Difference | None:
-    """The difference of the selection and another method over rows; ``None`` if not known.
+    """The difference of the whole procedure and another method over rows; ``None`` if not known.
 
-    It is that of the whole procedure, whose choices do not know the rows that are scored. The
-    interval contains that of the choice, too: the procedure is less stable than what it chooses.
+    The choices of the procedure do not know the rows that are scored. The interval contains that
+    of the final choice, too: the procedure is less stable than what it chooses.
     """
     problem = contest.problem
     if problem.weights is not None:
@@ -102,6 +103,23 @@ def paired_difference(contest: Contest, choice: Choice, name: str) -> Difference
     if not all(both):
         return None
     return wider(*(mean_difference(gains, clusters, unit) for gains in both))
+
+
+def fold_difference(contest: Contest, choice: Choice, name: str) -> Difference:
+    """As :func:`paired_difference`, over folds."""
+    problem, scores = contest.problem, contest.records.scores()
+    folds, units = _folds(problem), problem.design.num_units
+    same = dict.fromkeys(folds, (choice.method, choice.size))
+    both = []
+    for chosen in (choices_by_fold(contest, choice) or same, same):
+        own, others = np.full((2, len(folds)), np.nan)
+        for place, fold in enumerate(folds):
+            method, size = key = chosen.get(fold, ("", 0))
+            other = (ALL, units) if ALL in (name, method) else (name, size)
+            if key in scores and other in scores:
+                own[place], others[place] = scores[key][place], scores[other][place]
+        both.append(difference(own, others, problem.share))
+    return wider(*both) if both[0].pairs else both[1]
 
 
 def row_gains(contest: Contest, chosen: Mapping[FoldKey, Key], name: str) -> list[FoldGains]:
@@ -193,11 +211,11 @@ def dependent_rows(problem: Problem) -> tuple[np.ndarray, str]:
 
 
 def comparison_table(rows: Sequence[Comparison]) -> pd.DataFrame:
-    """A row for each comparison of the selection, as :class:`Selection` has them."""
+    """A row for each comparison, as :class:`Selection` has them."""
     return pd.DataFrame(
         [
             {
-                "what": "the selection",
+                "what": "the whole procedure",
                 "against": row.against,
                 "difference": row.difference.mean,
                 "low": row.difference.low,

@@ -47,8 +47,8 @@ class Findings(NamedTuple):
       decoys: the competition of columns and decoys.
       stability: how often halves of the rows select each unit.
       chosen: the selected units, the most important first.
-      comparisons: of the selection with all columns, random ones and other methods.
-      enough: for each method the fewest columns with which it is not worse than the best.
+      comparisons: of the whole procedure with all columns, random ones and other methods.
+      enough: for each method the fewest (or cheapest) columns with which it is not worse.
     """
 
     choice: Choice | None
@@ -78,8 +78,8 @@ def find(request: Request, contest: Contest, chance: Chance, finer: bool = True)
     if choice is None:
         return _nothing(chance, ranking, problem)
     scores, nothing = contest.records.scores(), chance_level(problem)
-    folds, margin = problem.folds, problem.metric.margin
-    honest = rule.nested_scores(scores, folds, margin)
+    folds, margin, costs = problem.folds, problem.metric.margin, contest.records.costs()
+    honest = rule.nested_scores(scores, folds, margin, costs)
     decision = verdict(chance, honest, nothing[:folds], problem, lambda: smallest_q_value(problem))
     compared = compare(contest, choice) if decision.better else []
     decoys, stability = _certainty(contest, choice, decision, finer)
@@ -105,7 +105,7 @@ def find(request: Request, contest: Contest, chance: Chance, finer: bool = True)
         stability=stability,
         chosen=_chosen(request, full_order(ranking), choice, decoys, decision),
         comparisons=compared,
-        enough=rule.enough(scores, choice, folds, margin),
+        enough=rule.enough(scores, choice, folds, margin, costs),
     )
 
 

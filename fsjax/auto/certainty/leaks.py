@@ -19,6 +19,7 @@ from fsjax.auto.reading.column_operations import (
 )
 from fsjax.auto.reading.columns import Design
 from fsjax.auto.reading.notes import Note
+from fsjax.auto.reading.target import Names
 
 #: Absolute rank correlation from which a column can replace another.
 ALIKE = 0.8
@@ -48,61 +49,79 @@ CHECK = "check that its values are known before the target is"
 
 
 class Goals(NamedTuple):
-    """What a leak may give away.
+    """What a leak may give away, each ``(N,)``, by a name that is empty if the target has one part.
 
     Attributes:
-      classes: each ``(N,)``: the classes, each label of several, or whether there was an event.
-      numbers: each ``(N,)``: each numeric output, or the time.
+      classes: the classes, each label of several, or whether there was an event.
+      numbers: each numeric output, or the time.
     """
 
-    classes: list[np.ndarray]
-    numbers: list[np.ndarray]
+    classes: dict[str, np.ndarray]
+    numbers: dict[str, np.ndarray]
 
 
-def goals_of(y: np.ndarray, task: str) -> Goals:
-    """The classes and numbers in a target ``(N,)`` or ``(N, C)``; outputs of one value are none."""
-    outputs = list(y.reshape(len(y), -1).T)
-    varying = [output for output in outputs if (output != output[0]).any()]
-    if task in ("classification", "multilabel"):
-        return Goals(varying, [])
+def goals_of(y: np.ndarray, task: str, names: Names = None) -> Goals:
+    """The classes and numbers in a target ``(N,)`` or ``(N, C)``; outputs of one value are none.
+
+    Args:
+      names: of several outputs, by default their numbers.
+    """
+    outputs = y.reshape(len(y), -1).T
+    called = [""] * len(outputs)
     if task == "survival":
-        return Goals([output for output in outputs[1:] if (output != output[0]).any()], outputs[:1])
-    return Goals([], varying)
+        called = ["the time", "an event"]
+    elif task != "classification" and y.ndim > 1:
+        word = "label" if task == "multilabel" else "output"
+        called = [f"{word} {number}" for number in range(len(outputs))]
+        called = called if names is None else list(map(repr, names))
+    pairs = zip(called, outputs, strict=True)
+    varying = {name: output for name, output in pairs if (output != output[0]).any()}
+    if task in ("classification", "multilabel"):
+        return Goals(varying, {})
+    return Goals({name: varying.pop(name) for name in {"an event"} & set(varying)}, varying)
 
 
 def leaks(
-    design: Design, y: np.ndarray, task: str, row_groups: np.ndarray | None = None
+    design: Design, y: np.ndarray, task: str, groups: np.ndarray | None = None, names: Names = None
 ) -> list[Note]:
     """Notes on columns that determine the target by themselves, and on near copies of these.
 
     Such a column orders the rows as the target does, separates all classes by thresholds, has
     categories in each of which the target is constant, or is missing almost exactly in one class.
+    Of several labels or outputs, one that it gives away is enough.
 
     Args:
       y: classes from 0, ``(N,)`` or ``(N, C)`` numbers.
-      row_groups: ``(N,)`` numbers of groups of dependent rows.
+      groups: ``(N,)`` numbers of groups of dependent rows.
+      names: of several outputs.
     """
     if len(y) < _FEW_ROWS:
         return []
-    X, goals = with_column_means(design.X), goals_of(y, task)
-    reasons: dict[int, str] = {}
-    for classes in goals.classes:
-        independent = _rows_of_groups(classes, row_groups)
-        if task != "multilabel" and _chance_to_separate(independent, X.shape[1]) <= _CHANCE:
+    X, goals = with_column_means(design.X), goals_of(y, task, names)
+    outputs, reasons = {**goals.classes, **goals.numbers}, dict[int, str]()
+    certain = dict(outputs)
+    for name, classes in goals.classes.items():
+        independent = _rows_of_groups(classes, groups)
+        if _chance_to_separate(independent, X.shape[1] * len(goals.classes)) > _CHANCE:
+            del certain[name]
+        else:
             few = np.unique(independent, return_counts=True)[1].min() < _FEW_OF_CLASS
+            which = f"the rows with and without {name}" if name else "the classes"
             for column in np.flatnonzero(_gaps(X, classes) > (_GAP if few else 0.0)).tolist():
-                reasons.setdefault(column, "separates the classes by itself (AUC of 1)")
+                reasons.setdefault(column, f"separates {which} by itself (AUC of 1)")
+        where = f"in the rows with or without {name}" if name else "where a class is"
         for column in missing_columns(design).tolist():
             if np.bincount(classes.astype(int)).min() >= _ROWS_PER_CATEGORY and (
                 _aucs(X[:, [column]], classes).max() >= _MISSING_AUC
             ):
-                reasons.setdefault(column, "is missing almost exactly where a class is")
-    if task != "classification":
-        same = np.abs(rank_correlations(X, y.reshape(len(y), -1))) >= _SAME
-        for column in np.flatnonzero(same.any(axis=1)).tolist():
-            reasons.setdefault(column, "orders the rows as the target does")
-    for column in _determining_categories(design, y):
-        reasons.setdefault(column, "has categories that determine the target")
+                reasons.setdefault(column, f"is missing almost exactly {where}")
+    if task != "classification" and outputs:
+        same = np.abs(rank_correlations(X, np.stack(list(outputs.values()), axis=1))) >= _SAME
+        for column, output in np.argwhere(same).tolist():
+            name = list(outputs)[output] or "the target"
+            reasons.setdefault(column, f"orders the rows as {name} does")
+    for column, name in _determining_categories(design, certain).items():
+        reasons.setdefault(column, f"has categories that determine {name or 'the target'}")
     for column, leak in _copies(X, goals, list(reasons)).items():
         reasons[column] = (
             f"nearly gives the target away, and is nearly the same as {design.names[leak]!r}"
@@ -143,11 +162,11 @@ def _aucs(X: Columns, classes: np.ndarray) -> np.ndarray:
     return 0.5 + np.abs(association - 0.5).max(axis=0)
 
 
-def _determining_categories(design: Design, y: np.ndarray) -> list[int]:
-    """The first columns of units of several categories in each of which the target is constant."""
-    if not isinstance(design.X, np.ndarray):
-        return []
-    determining = []
+def _determining_categories(design: Design, outputs: dict[str, np.ndarray]) -> dict[int, str]:
+    """Names of outputs that are constant in each of a unit's categories, by its first column."""
+    determining: dict[int, str] = {}
+    if not isinstance(design.X, np.ndarray) or not outputs:
+        return determining
     sizes = np.bincount(design.groups, minlength=design.num_units)
     for unit in np.flatnonzero(sizes > 1).tolist():
         columns = design.columns_of([unit])
@@ -155,10 +174,10 @@ def _determining_categories(design: Design, y: np.ndarray) -> list[int]:
         if not np.isin(values, (0.0, 1.0)).all():
             continue
         category = np.unique(values, axis=0, return_inverse=True)[1].ravel()
-        frame = pd.DataFrame(y.reshape(len(y), -1)).groupby(category)
-        enough = category.max() + 1 <= len(y) / _ROWS_PER_CATEGORY
-        if enough and (frame.max() == frame.min()).to_numpy().all():
-            determining.append(int(columns[0]))
+        frame = pd.DataFrame(outputs).groupby(category)
+        constant = (frame.max() == frame.min()).all()
+        if category.max() + 1 <= len(values) / _ROWS_PER_CATEGORY and constant.any():
+            determining[int(columns[0])] = str(constant.idxmax())
     return determining
 
 
@@ -168,10 +187,10 @@ def _copies(X: Columns, goals: Goals, leaking: list[int]) -> dict[int, int]:
     if not leaking:
         return copies
     tells = np.zeros(X.shape[1], bool)
-    for classes in goals.classes:
+    for classes in goals.classes.values():
         tells |= _aucs(X, classes) >= _COPY_AUC
     if goals.numbers:
-        correlation = np.abs(rank_correlations(X, np.stack(goals.numbers, axis=1)))
+        correlation = np.abs(rank_correlations(X, np.stack(list(goals.numbers.values()), axis=1)))
         tells |= (correlation >= _COPY).any(axis=1)
     tells[leaking] = False
     new = leaking

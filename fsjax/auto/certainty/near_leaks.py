@@ -51,8 +51,9 @@ _CHANCE = 1e-6
 
 
 class _Goal(NamedTuple):
-    """Something to predict: classes or normalised ranks ``(N,)``, and how it is scored."""
+    """One of :class:`Goals`: its name, classes or normalised ranks ``(N,)``, how it is scored."""
 
+    name: str
     values: np.ndarray
     metric: str
     folds: list[tuple[np.ndarray, np.ndarray]]
@@ -62,20 +63,20 @@ def leak_notes(problem: Problem, classes: Names) -> tuple[Note, ...]:
     """Notes on likely leaks, near leaks, and likely leaks that ``keep`` names.
 
     Args:
-      classes: their names, if there are any.
+      classes: their names, or those of several outputs, if there are any.
     """
     rows = representative_rows(problem, _LEAK_ROWS)
     sample = dataclasses.replace(problem.design, X=problem.design.X[rows])
     y, task = problem.y[rows], problem.task
     groups = None if problem.row_groups is None else problem.row_groups[rows]
     kept = {problem.design.units[unit] for unit in problem.keep}
-    notes = leaks(sample, y, task, groups)
+    notes = leaks(sample, y, task, groups, classes)
     leaking = {note.column for note in notes}
     near = [
         note
         for note in (
-            *near_leaks(sample, y, task, leaking, groups, problem.seed),
-            *telling_absences(sample, goals_of(y, task), classes),
+            *near_leaks(sample, y, task, leaking, groups, problem.seed, classes),
+            *telling_absences(sample, goals_of(y, task, classes), classes),
         )
         if note.column not in leaking
     ]
@@ -98,7 +99,7 @@ def telling_absences(design: Design, goals: Goals, classes: Names = None) -> lis
     """
     notes: dict[int, Note] = {}
     for unit, missing, code in _absences(design):
-        for goal in goals.classes:
+        for name, goal in goals.classes.items():
             labels = goal.astype(int)
             for word, rows in (("has a value", ~missing), (f"is {code or 'missing'}", missing)):
                 counts = np.bincount(labels[rows], minlength=int(labels.max()) + 1)
@@ -110,17 +111,20 @@ def telling_absences(design: Design, goals: Goals, classes: Names = None) -> lis
                     and counts[label] >= _TOLD * np.sum(labels == label)
                     and share**total < _CHANCE
                 ):
-                    where = f"class {label}" if classes is None else f"class {classes[label]!r}"
+                    where = f"of class {label if classes is None else repr(classes[label])}"
+                    if name:
+                        where = f"{'with' if label else 'without'} {name}"
+                    many = "all" if counts[label] == total else f"{counts[label]:,}"
                     text = (
-                        f"{word} in {total:,} rows, {_all_of(counts[label], total)} of {where}, "
-                        f"which has {100 * share:.0f} % of all rows: perhaps a near leak; {CHECK}"
+                        f"{word} in {total:,} rows, {many} {where}, as "
+                        f"{100 * share:.0f} % of all rows are: perhaps a near leak; {CHECK}"
                     )
                     notes.setdefault(unit, Note(design.units[unit], "near leak", text))
-        for goal in goals.numbers:
+        for name, goal in goals.numbers.items():
             area = _area(goal, missing)
             if min(missing.sum(), (~missing).sum()) >= _FILLED and max(area, 1 - area) >= _PURE:
                 text = (
-                    f"is {code or 'missing'} almost exactly where the target is "
+                    f"is {code or 'missing'} almost exactly where {name or 'the target'} is "
                     f"{'large' if area > 0.5 else 'small'}: perhaps a near leak; {CHECK}"
                 )
                 notes.setdefault(unit, Note(design.units[unit], "near leak", text))
@@ -134,6 +138,7 @@ def near_leaks(
     without: set[str],
     row_groups: np.ndarray | None = None,
     seed: int = 0,
+    names: Names = None,
 ) -> list[Note]:
     """Notes on columns that reach by themselves nearly what all reach, and far more than the rest.
 
@@ -143,6 +148,7 @@ def near_leaks(
     Args:
       without: names of units that do not take part, the likely leaks.
       row_groups: ``(N,)`` groups that stay on one side of each split.
+      names: of several outputs.
     """
     if len(y) < _MIN_ROWS:
         return []
@@ -151,7 +157,7 @@ def near_leaks(
     X, y = with_column_means(design.X[rows]), y[rows]
     groups = None if row_groups is None else row_groups[rows]
     notes: dict[str, Note] = {}
-    for goal in _goals(goals_of(y, task), groups, seed):
+    for goal in _goals(goals_of(y, task, names), groups, seed):
         association = _association(X, goal)
         by_unit = np.zeros(design.num_units)
         np.maximum.at(by_unit, design.groups, association)
@@ -162,9 +168,10 @@ def near_leaks(
             for unit in order[:_UNITS]
         }
         for unit, score, rest, everything in _far_above(design, X, goal, order, scores):
+            which = f" for {goal.name}" if goal.name else ""
             text = (
-                f"by itself reaches {goal.metric} {score:.3f}, all columns {everything:.3f}, the "
-                f"remaining columns {rest:.3f}: perhaps a near leak; {CHECK}"
+                f"by itself reaches {goal.metric} {score:.3f}{which}, all columns "
+                f"{everything:.3f}, the remaining columns {rest:.3f}: perhaps a near leak; {CHECK}"
             ).replace(" -", " \N{MINUS SIGN}")
             name = design.units[unit]
             notes.setdefault(name, Note(name, "near leak", text))
@@ -204,7 +211,7 @@ def _goals(goals: Goals, groups: np.ndarray | None, seed: int) -> list[_Goal]:
     """Classes with enough rows, and ranks of numbers, with their folds."""
     result = []
     count = 3 if groups is None else min(3, len(np.unique(groups)))
-    for classes in goals.classes[:10]:
+    for name, classes in list(goals.classes.items())[:10]:
         labels, codes, counts = np.unique(classes, return_inverse=True, return_counts=True)
         if counts.min() >= 5 and len(labels) <= 30:
             splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
@@ -213,12 +220,12 @@ def _goals(goals: Goals, groups: np.ndarray | None, seed: int) -> list[_Goal]:
             )
             # Groups may leave a class out of the rows that a model learns from.
             if all(len(np.unique(codes[train])) == len(labels) for train, _ in folds):
-                result.append(_Goal(codes, "AUC", folds))
-    for numbers in goals.numbers[:5]:
+                result.append(_Goal(name, codes, "AUC", folds))
+    for name, numbers in list(goals.numbers.items())[:5]:
         ranked = ranks(numbers[:, None])[:, 0] / len(numbers)
         splitter = KFold if groups is None else GroupKFold
         parts = splitter(count, shuffle=True, random_state=seed).split(ranked, None, groups)
-        result.append(_Goal(ranked, "R2", list(parts)))
+        result.append(_Goal(name, ranked, "R2", list(parts)))
     return result
 
 
@@ -287,10 +294,6 @@ def _out_of_fold(
         shares[np.ix_(test, model.classes_)] = model.predict_proba(X[test])
     areas = [roc_auc_score(goal.values == label, share) for label, share in enumerate(shares.T)]
     return float(np.mean(areas[1:] if len(areas) == 2 else areas))
-
-
-def _all_of(number: int, total: int) -> str:
-    return "all" if number == total else f"{number:,}"
 
 
 def _absences(design: Design) -> list[tuple[int, np.ndarray, str]]:

@@ -119,8 +119,7 @@ class Contest:
         scores, problem = self.records.scores(), self.problem
         if not scores:
             return None
-        costs = None if problem.costs is None else self.records.costs()
-        return rule.choose(scores, problem.folds, costs=costs, margin=problem.metric.margin)
+        return rule.choose(scores, problem.folds, self.records.costs(), problem.metric.margin)
 
     def _round(self, name: str, number: int, share: float) -> bool:
         """Runs a round of a method; False if time ran out."""

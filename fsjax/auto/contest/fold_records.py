@@ -114,17 +114,18 @@ class FoldRecords:
         known = max((int((~np.isnan(values)).sum()) for values in of), default=0)
         return known // self._problem.folds
 
-    def costs(self) -> dict[tuple[str, int], float]:
-        """Cost of the columns of each method and size, the mean over the first round of folds."""
+    def costs(self) -> dict[tuple[str, int], np.ndarray] | None:
+        """Costs of the columns ``(F,)``, as :meth:`scores`; ``None`` if all cost the same."""
         problem = self._problem
-        table: dict[tuple[str, int], list[float]] = {}
-        for name in problem.methods:
-            for piece in self.first_round(name):
-                for size, cost in piece["costs"].items():
-                    table.setdefault((name, int(size)), []).append(cost)
-        total = problem.design.num_units if problem.costs is None else float(problem.costs.sum())
-        everything = {(ALL, problem.design.num_units): float(total)}
-        return {**{key: float(np.mean(costs)) for key, costs in table.items()}, **everything}
+        if problem.costs is None:
+            return None
+        every = list(chain(*self.folds))
+        table = {(ALL, problem.design.num_units): np.full(len(every), problem.costs.sum())}
+        for (name, fold), piece in self._pieces.items():
+            for size, cost in piece.get("costs", {}).items():
+                values = table.setdefault((name, int(size)), np.full(len(every), np.nan))
+                values[every.index(fold)] = cost
+        return table
 
     def members(self) -> tuple[str, ...]:
         """The simple methods whose rankings the consensus merges."""

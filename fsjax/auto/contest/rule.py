@@ -32,6 +32,9 @@ Key = tuple[str, int]
 #: Scores of each fold ``(F,)`` by method and number of columns; NaN where it did not run.
 FoldScores = Mapping[Key, np.ndarray]
 
+#: Costs of the columns of each fold, likewise; ``None`` if their number counts.
+Costs = FoldScores | None
+
 
 class Choice(NamedTuple):
     """The choice of the rule.
@@ -67,12 +70,7 @@ def standard_error(values: np.ndarray, folds: int) -> float:
     return float(known.std(ddof=1) / np.sqrt(min(folds, len(known))))
 
 
-def choose(
-    scores: FoldScores,
-    folds: int,
-    costs: Mapping[Key, float] | None = None,
-    margin: float = np.inf,
-) -> Choice:
+def choose(scores: FoldScores, folds: int, costs: Costs = None, margin: float = np.inf) -> Choice:
     """Chooses the fewest columns that are within one standard error of the best score.
 
     Random columns are not chosen. Among the methods with that number of columns the consensus is
@@ -84,13 +82,13 @@ def choose(
     Args:
       scores: by method and number of columns.
       folds: number of folds in a round.
-      costs: of each method and number of columns, to be minimised instead of the number.
+      costs: of the columns, over the same folds; their mean is minimised instead of the number.
       margin: largest difference from the best score that is given up for fewer columns.
     """
     means = _without_last_bits(means_on_common_folds(scores))
     allowed = [key for key in means if key[0] != "random"] or list(means)
     top = max(allowed, key=lambda key: (means[key], -key[1]))
-    cost = {key: float(key[1]) if costs is None else costs[key] for key in means}
+    cost = {key: _mean_cost(key, costs) for key in means}
     good = [key for key in allowed if not_worse(scores, key, top, folds, margin)]
     least = min(cost[key] for key in good)
     fewest = [key for key in good if cost[key] <= least]
@@ -107,6 +105,11 @@ def choose(
         means[top],
         standard_error(scores[top], folds),
     )
+
+
+def _mean_cost(key: Key, costs: Costs) -> float:
+    """The mean cost of a selection over the folds in which it ran; its size without costs."""
+    return float(key[1]) if costs is None else float(np.nanmean(costs[key]))
 
 
 def _without_last_bits(means: Mapping[Key, float]) -> dict[Key, float]:
@@ -156,7 +159,9 @@ def means_on_common_folds(scores: FoldScores) -> dict[Key, float]:
     }
 
 
-def nested_scores(scores: FoldScores, folds: int, margin: float = np.inf) -> np.ndarray:
+def nested_scores(
+    scores: FoldScores, folds: int, margin: float = np.inf, costs: Costs = None
+) -> np.ndarray:
     """The score on each fold of what the rule chooses from the other folds.
 
     The score of the choice itself is optimistic, as it is the best of many. Only the first round
@@ -166,7 +171,7 @@ def nested_scores(scores: FoldScores, folds: int, margin: float = np.inf) -> np.
     Args:
       scores: by method and number of columns, over the folds of all rounds, the first round first.
       folds: number of folds in a round.
-      margin: as for :func:`choose`.
+      margin, costs: as for :func:`choose`.
 
     Returns:
       ``(folds,)`` scores, one for each fold of the first round.
@@ -174,34 +179,37 @@ def nested_scores(scores: FoldScores, folds: int, margin: float = np.inf) -> np.
     first = {key: values[:folds] for key, values in scores.items()}
     first = {key: values for key, values in first.items() if not np.isnan(values).any()} or first
     honest = np.full(folds, np.nan)
-    for fold, key in nested_choices(first, folds, margin).items():
+    for fold, key in nested_choices(first, folds, margin, costs).items():
         honest[fold] = first[key][fold]
     return honest
 
 
-def nested_choices(scores: FoldScores, folds: int, margin: float = np.inf) -> dict[int, Key]:
+def nested_choices(
+    scores: FoldScores, folds: int, margin: float = np.inf, costs: Costs = None
+) -> dict[int, Key]:
     """For each fold of a round what the rule chooses from its other folds, if they ran.
 
     Args:
       scores: by method and number of columns, over the folds of one round.
-      folds, margin: as for :func:`choose`.
+      folds, margin, costs: as for :func:`choose`; costs may be those of more folds after these.
     """
     choices: dict[int, Key] = {}
     for fold in range(folds):
         others = {key: np.delete(values, fold) for key, values in scores.items()}
         others = {key: values for key, values in others.items() if not np.isnan(values).all()}
+        known = costs and {key: np.delete(costs[key][:folds], fold) for key in others}
         if others:
-            choice = choose(others, folds, margin=margin)
+            choice = choose(others, folds, known, margin)
             choices[fold] = choice.method, choice.size
     return choices
 
 
 def enough(
-    scores: FoldScores, choice: Choice, folds: int, margin: float = np.inf
+    scores: FoldScores, choice: Choice, folds: int, margin: float = np.inf, costs: Costs = None
 ) -> dict[str, int]:
-    """The fewest columns with which each method is not worse than the best, if there are any."""
+    """The fewest (or cheapest) columns with which each method is not worse than the best."""
     fewest: dict[str, int] = {}
-    for method, size in sorted(scores, key=lambda key: key[1]):
+    for method, size in sorted(scores, key=lambda key: (_mean_cost(key, costs), key[1])):
         best = (choice.best_method, choice.best_size)
         if method not in fewest and not_worse(scores, (method, size), best, folds, margin):
             fewest[method] = size

@@ -11,6 +11,7 @@ import pandas as pd
 
 from fsjax.auto.answer.effects import DependenceCurve
 from fsjax.auto.answer.selection_record import SelectionRecord
+from fsjax.auto.answer.tables import entries
 from fsjax.report.wording import shorten
 
 #: Most rows that are shown unfolded, of selected columns, and of columns that are not selected.
@@ -215,8 +216,7 @@ def _means(means: dict[str, float]) -> list[str]:
 
 def _alike(text: str) -> list[str]:
     """The first correlated columns, one per line."""
-    # Names may contain commas, so entries are split after their correlation.
-    columns = text.replace("), ", ")\n").splitlines()
+    columns = entries(text)
     more = [f"and {len(columns) - _ALIKE} more"] if len(columns) > _ALIKE else []
     return [shorten(line, 40) for line in [*columns[:_ALIKE], *more]]
 
@@ -256,6 +256,11 @@ def _legend(
     """What the headings of the table mean, and how the values were computed."""
     facts, classes = selection.facts, selection.task == "classification"
     test = "Kruskal-Wallis test" if classes else "Spearman's rank correlation"
+    goal, moves = "the target", "how the target changes as the column increases"
+    if selection.task == "survival":
+        goal = "the martingale residuals (events beyond those expected by then, without any column)"
+        moves = "whether events are earlier or later as the column increases"
+        test += " with the martingale residuals"
     low, high = _span(table)
     tested = facts.rows
     if selection.effects is not None:
@@ -264,12 +269,12 @@ def _legend(
     meanings = {
         "direction": "in which class the column is higher, with standardised means by class"
         if classes
-        else "how the target changes as the column increases",
+        else moves,
         "auc": "area under the ROC curve of the column by itself, for the named class against the "
         "rest: 0.5 is chance, 1 is perfect separation",
         "difference": "largest minus smallest class mean, in standard deviations within classes",
-        "correlation": "Spearman's rank correlation of the column with the target",
-        "slope": "change of the target per standard deviation of the column",
+        "correlation": f"Spearman's rank correlation of the column with {goal}",
+        "slope": f"change of {goal} per standard deviation of the column",
         "curve": "mean prediction of a random forest as this column changes and the others stay "
         f"fixed; all curves share one axis, from {low:.3g} to {high:.3g}",
         "frequency": f"stability selection: share of {facts.halves} complementary halves of the "

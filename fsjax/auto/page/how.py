@@ -32,7 +32,8 @@ def how_it_was_done(selection: SelectionRecord) -> dict[str, str]:
         "score": metric.label,
         "cross-validation": f"{facts.folds} folds{rounds}, selection within the training rows",
         "judge (model that predicts)": _judge(selection),
-        "rule": "fewest columns within one standard error of the best score, paired over the folds"
+        "rule": ("fewest" if selection.costs is None else "cheapest")
+        + " columns within one standard error of the best score, paired over the folds"
         + (f", and at most {metric.margin:g} behind it" if math.isfinite(metric.margin) else ""),
         "permutation test": f"{facts.permutations} permutations of the target, of which "
         f"{facts.as_good} are predicted as well as the target",

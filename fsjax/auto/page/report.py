@@ -172,7 +172,7 @@ def _comparisons(selection: SelectionRecord, comparisons: pd.DataFrame) -> Compa
     return Comparisons(
         " ".join(comparison_sentences([Compared(*row) for row in compared], metric)),
         f"{count(len(rows), 'comparison')} with intervals",
-        ["the selection minus", "it is", f"difference of {metric.short}", "95 % interval"],
+        ["the whole procedure minus", "it is", f"difference of {metric.short}", "95 % interval"],
         rows,
         ", or ".join(comparisons["pairs"].unique()),
     )

@@ -22,7 +22,7 @@ from pandas.api.types import (
 )
 from sklearn.preprocessing import OneHotEncoder
 
-from fsjax import DataError
+from fsjax import ConfigError, DataError
 from fsjax.auto.reading.column_operations import Columns
 from fsjax.auto.reading.missing_codes import sentinels, without_sentinel_dates
 from fsjax.auto.reading.notes import LEFT_OUT, Note
@@ -30,7 +30,7 @@ from fsjax.auto.reading.pandas_columns import dense_column, holds_numbers
 from fsjax.auto.reading.text_columns import Remark, decimal_of_frame, numbers_among, read_text
 from fsjax.auto.reading.written_dates import days_of, local_clock
 from fsjax.data import is_constant
-from fsjax.errors import check_choice, name_some
+from fsjax.errors import name_some, nearest
 
 #: Allowed values of ``impute``.
 RULES = ("mean", "median")
@@ -122,8 +122,7 @@ def design(frame: pd.DataFrame, impute: str | None = None, keep: Collection[str]
       DataError: for missing numbers without ``impute``, infinite ones, repeated names, or if no
         column is left.
     """
-    if impute is not None:
-        check_choice("impute", impute, RULES)
+    check_impute(impute)
     names = [str(name) for name in frame.columns]
     check_distinct_names(names)
     notes: list[Note] = []
@@ -160,6 +159,13 @@ def design(frame: pd.DataFrame, impute: str | None = None, keep: Collection[str]
         notes=tuple(notes),
         impute=impute,
     )
+
+
+def check_impute(impute: str | None) -> None:
+    """ConfigError for a rule that there is not."""
+    if impute not in (*RULES, None):
+        advice = "or none (in Python None), which refuses missing numbers"
+        raise ConfigError(f"impute={impute!r}: {nearest(str(impute), RULES)}; {advice}")
 
 
 def check_distinct_names(names: Sequence[str]) -> None:
@@ -248,7 +254,8 @@ def _rounded(column: pd.Series) -> list[Remark]:
 def _number_part(
     name: str, column: pd.Series, notes: list[Note], imputed: bool
 ) -> _ColumnPart | None:
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    # Columns, and rows, are compared by their bytes: zeros of both signs become equal.
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan) + 0.0
     infinite = int(np.isinf(values).sum())
     if infinite:
         remedy = "value; replace it" if infinite == 1 else "values; replace them"

@@ -10,15 +10,14 @@ import scipy.sparse as sp
 
 from fsjax.auto.reading.column_operations import float_rows, names_of
 from fsjax.auto.reading.columns import (
-    RULES,
     Design,
     check_distinct_names,
+    check_impute,
     check_some_left,
     row_label,
 )
 from fsjax.auto.reading.notes import LEFT_OUT, Note
 from fsjax.data import check_features, constant_columns
-from fsjax.errors import check_choice
 
 
 def sparse_design(X: Any, impute: str | None = None, keep: Collection[str] = ()) -> Design:
@@ -37,8 +36,7 @@ def sparse_design(X: Any, impute: str | None = None, keep: Collection[str] = ())
       ConfigError: for another ``impute``.
       DataError: for missing or infinite numbers, repeated names, or if no column is left.
     """
-    if impute is not None:
-        check_choice("impute", impute, RULES)
+    check_impute(impute)
     table = float_rows(X)
     names = names_of(X)
     check_distinct_names(names)

@@ -64,27 +64,31 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
     if task is not None:
         check_choice("task", task, TASKS)
     labels = as_array(y, "y")
-    if labels.ndim == 0 or len(labels) != rows:
-        count = 1 if labels.ndim == 0 else len(labels)
-        raise DataError(f"y has {count} values for {rows} rows of X; give one for each row")
+    if labels.ndim == 0:
+        raise DataError(f"y is {str(y)[:50]!r}; give one target for each row of X, in an array")
+    if len(labels) != rows:
+        raise DataError(f"y has {len(labels)} values for {rows} rows of X; give one for each row")
+    outputs = _names_of(y)
     several = labels.ndim > 1 and labels.shape[1] > 1
     if several and task is None:
         guess = "multilabel" if np.isin(labels, (0, 1)).all() else "regression"
         values = _numbers(y, guess)
         hint = Note(TARGET, "target", _TIME_AND_EVENT)
         hints = (hint,) if is_time_and_event(values) else ()
-        return ReadTarget(values, guess, _names_of(y), hints)
+        return ReadTarget(values, guess, outputs, hints)
     if task is not None and (several or task == "survival"):
         if task == "classification":
             raise DataError("y has several columns; give one, of labels, for task='classification'")
-        return ReadTarget(_numbers(y, task), task, None if task == "survival" else _names_of(y))
+        return ReadTarget(_numbers(y, task), task, None if task == "survival" else outputs)
     labels, notes = _with_written_numbers(labels.reshape(rows), task)
     if task not in (None, "classification"):
         return ReadTarget(_numbers(labels, task), task, None, notes)
     with warnings.catch_warnings():
         # A note says so already.
         warnings.filterwarnings("ignore", ".*differ only by case", UserWarning)
-        values, names = encode_target(labels, _WHERE)
+        # Larger numbers are no classes, and have no float32.
+        huge = labels.dtype.kind == "f" and np.abs(labels).max() > np.finfo(np.float32).max
+        values, names = (labels, None) if huge else encode_target(labels, _WHERE)
     if names is not None and len(names) > len(values) / 2 and labels.dtype.kind not in "iufb":
         raise DataError(
             f"the target has {len(names)} different texts or dates in {len(values)} rows, which is "
@@ -102,7 +106,9 @@ def read_target(y: Any, task: str | None, rows: int) -> ReadTarget:
 
 
 def _names_of(y: Any) -> Names:
-    """Names of the outputs, of a frame."""
+    """Names of the outputs, of a frame; DataError for repeated ones."""
+    if hasattr(y, "columns") and len(set(y.columns)) < len(y.columns):
+        raise DataError(f"y has the columns {list(y.columns)}; give each its own name")
     return tuple(map(str, y.columns)) if hasattr(y, "columns") else None
 
 

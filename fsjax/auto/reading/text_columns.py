@@ -22,6 +22,11 @@ _ROWS = 2000
 #: The least share of numbers in free text that is worth a remark.
 _WORTH_SAYING = 0.25
 
+#: Numbers of free text with a unit, times of day, and the least share of either that is named.
+_NUMBER_AND_UNIT = r"^[+-]?\d[\d.,]*\s*([^\d\s][^\d]*)$"
+_TIME_OF_DAY = r"\d{1,2}:\d{2}(?::\d{2})?(?:\s*[AaPp]\.?[Mm]\.?)?"
+_NEARLY_ALL = 0.9
+
 
 def decimal_of_frame(frame: pd.DataFrame) -> str | None:
     """The decimal mark of the file, or a comma if any column has decimal commas, or ``None``."""
@@ -79,6 +84,12 @@ def read_text(column: pd.Series, decimal: str | None) -> tuple[pd.Series, list[R
 def numbers_among(texts: pd.Series) -> str:
     """A remark on numbers in a column of free text that is left out, or an empty one."""
     distinct = texts.drop_duplicates()
+    units = distinct.str.extract(_NUMBER_AND_UNIT)[0].value_counts() / len(distinct)
+    if len(units) and units.iloc[0] >= _NEARLY_ALL:
+        advice = "write the numbers alone, all in one unit"
+        return f"looks like numbers with a unit ({units.index[0]!r}), and is left out; {advice}"
+    if distinct.str.fullmatch(_TIME_OF_DAY).mean() >= _NEARLY_ALL:
+        return "looks like times of day, and is left out; write them as numbers, such as hours"
     numbers = pd.to_numeric(distinct, errors="coerce").notna()
     if numbers.mean() < _WORTH_SAYING:
         return ""

@@ -8,7 +8,7 @@ import zipfile
 import pandas as pd
 
 from fsjax.engine.environment.memory_limits import check_bytes
-from fsjax.errors import DataError
+from fsjax.errors import DataError, name_some
 from fsjax.extras import require
 from fsjax.tables.readers.column_names import check_header, without_nameless_columns
 
@@ -66,6 +66,21 @@ def excel_frame(data: bytes, max_bytes: int | None) -> tuple[pd.DataFrame, tuple
         + [None] * (width - len(row))
         for row in rows[1:]
     ]
+    empty = {place for place in range(width) if all(row[place] is None for row in cells)}
+    if empty and (formulas := [header[place] for place in sorted(empty & _formulas(data))]):
+        remarks.append(
+            f"it has formulas without saved values in {name_some(formulas)}; open it in Excel or "
+            "LibreOffice and save it again"
+        )
     frame = pd.DataFrame(cells, columns=range(width), dtype=object).infer_objects()
     frame.columns = header
     return without_nameless_columns(frame), tuple(remarks)
+
+
+def _formulas(data: bytes) -> set[int]:
+    """The columns of the first sheet, from 0, that hold formulas."""
+    import openpyxl
+
+    sheet = openpyxl.load_workbook(io.BytesIO(data), read_only=True).worksheets[0]
+    cells = (cell for row in sheet.iter_rows() for cell in enumerate(row))
+    return {place for place, cell in cells if cell.data_type == "f"}

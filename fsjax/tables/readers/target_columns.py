@@ -33,10 +33,15 @@ def encode_target(
     if len(labels) < 2:
         shown = str(labels[0]) if len(labels) else "nothing"
         raise DataError(
-            f"{where} has only one value ({shown!r}); choose another column, or leave the target "
-            "out for task=reconstruction"
+            f"{where} has only one value ({shown!r}), so that there is nothing to predict; choose "
+            "another column"
         )
     if not kind_of_target(values).classes:
+        if (largest := np.abs(values.astype(np.float64)).max()) > np.finfo(np.float32).max:
+            raise DataError(
+                f"{where} has values up to {largest:.3g}, beyond the range of float32; scale it, "
+                "for example to values around 1"
+            )
         return values.astype(np.float32), None
     if values.dtype.kind in "iuf":
         labels = labels.astype(np.int64 if values.dtype.kind == "f" else values.dtype)
@@ -99,10 +104,16 @@ def without_target(
 def target_names(
     columns: Container[str], target: str | int | Sequence[str | int]
 ) -> list[str | int]:
-    """The list of target columns; commas separate them unless a column has that name."""
+    """The list of target columns; commas separate them unless a column has that name.
+
+    DataError if one is named twice.
+    """
     if isinstance(target, str) and "," in target and target not in columns:
-        return [name.strip() for name in target.split(",") if name.strip()]
-    return [target] if isinstance(target, str | int) else list(target)
+        target = [name.strip() for name in target.split(",") if name.strip()]
+    names = [target] if isinstance(target, str | int) else list(target)
+    if len(set(names)) < len(names):
+        raise DataError(f"target={','.join(map(str, names))} names a column twice; name each once")
+    return names
 
 
 def target_column(columns: list[str], target: str | int) -> str:

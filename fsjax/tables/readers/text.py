@@ -12,7 +12,7 @@ import io
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -53,6 +53,8 @@ _PANDAS_PREFIX = "Error tokenizing data. C error: "
 _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d*),\d+(?:[eE][+-]?\d+)?")
 _DECIMAL_POINT = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?:[eE][+-]?\d+)?")
+_BARE_NUMBER = re.compile(r"\W*\d[\d.,]*\W*")
+_QUOTED = re.compile(r'"[^"]*"')
 _INTEGER = re.compile(r"[+-]?\d+")
 _POINT_OF_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
 _COMMA_OF_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
@@ -126,10 +128,8 @@ def dialect_of(
                     f"numbers such as {commas[0]!r} are read with decimal commas; if these are "
                     "commas of thousands, say so (decimal='.', on the command line --decimal=.)"
                 )
-    points = [cell for record in records for cell in record if _POINT_OF_THOUSANDS.fullmatch(cell)]
-    if mark == "," and points:
-        value = points[0].replace(".", "")
-        remarks.append(f"points are thousands marks ({points[0]} is {value})")
+    if mark == "," and (number := _with_point_of_thousands(records)):
+        remarks.append(f"points are thousands marks ({number} is {number.replace('.', '')})")
     return Dialect(chosen, mark, tuple(remarks), tuple(doubts))
 
 
@@ -198,6 +198,16 @@ def _detected_decimal(records: Sequence[Sequence[str]], separator: str) -> str:
         if _DECIMAL_POINT.fullmatch(cell) and not _POINT_OF_THOUSANDS.fullmatch(cell)
     ]
     return "," if len(commas) > len(plain_points) else "."
+
+
+def _with_point_of_thousands(records: Sequence[Sequence[str]]) -> str | None:
+    """The first number of a column whose points are all thousands marks, beside decimal commas."""
+    for column in zip_longest(*records, fillvalue=""):
+        numbers = [cell for cell in column if any(map(str.isdigit, cell))]
+        points = filter(_POINT_OF_THOUSANDS.fullmatch, numbers)
+        if (first := next(points, None)) and numbers_with_commas(pd.Series(numbers)) is not None:
+            return first
+    return None
 
 
 def _shown(separator: str) -> str:
@@ -365,19 +375,29 @@ def _ends_with_control_z(file: BinaryIO) -> bool:
 
 
 def _lines_of_notes(start: str, separator: str | None) -> int:
-    """The number of lines above the column names that have one cell, where all others have more."""
+    """The number of lines above the column names, which have fewer cells than all others."""
     lines = [line.rstrip("\n") for line in islice(io.StringIO(start, newline=None), _RECORDS)]
+    known = np.array([bool(line.strip()) for line in lines])
+    # Rows, and even notes, may have separators within quotes.
+    bare = [_QUOTED.sub("", line) for line in lines]
     min_notes = 0
     for candidate in _CANDIDATES if separator is None else (separator,):
-        split = [len(line.rstrip(candidate).split(candidate)) > 1 for line in lines]
-        notes = split.index(True) if any(split) else 0
-        # Rows may have separators within quotes.
-        counts = [line.count(candidate) for line in lines[notes:] if line.strip()]
-        if len(counts) < 2 or np.mean(np.array(counts) == counts[0]) < 0.9 or not counts[0]:
-            continue
-        if not notes:
-            return 0
-        min_notes = min(min_notes or notes, notes)
+        counts = np.array([line.count(candidate) for line in bare])
+        filled = np.array([line.rstrip(candidate).count(candidate) for line in bare])
+        places = [int((filled > 0).argmax())]
+        places += [
+            place
+            for place in range(places[0] + 1, len(lines))
+            if filled[place] > filled[:place].max()
+            and not any(map(_BARE_NUMBER.fullmatch, lines[place].split(candidate)))
+        ]
+        for notes in places:
+            cells = counts[notes:][known[notes:]]
+            if len(cells) > 1 and cells[0] and np.mean(cells == cells[0]) >= 0.9:
+                if not notes:
+                    return 0
+                min_notes = min(min_notes or notes, notes)
+                break
     return min_notes
 
 

@@ -19,7 +19,7 @@ from fsjax.auto.contest.differences import BETTER, FoldGains, mean_difference, w
 from fsjax.auto.contest.judge import judges_of
 from fsjax.auto.contest.problem import Problem, on_rows
 from fsjax.auto.contest.progress_file import Ledger
-from fsjax.auto.contest.rule import Choice
+from fsjax.auto.contest.rule import Choice, nested_scores
 from fsjax.auto.contest.scoring import METRICS, metric_named
 from fsjax.auto.reading.columns import design_of_array
 
@@ -161,13 +161,19 @@ def test_a_selection_that_matters_is_better_than_random_columns(name):
 def test_a_round_that_was_not_finished_has_no_say():
     scores = {("all", 13): np.r_[[73.0] * 5, [75.0] * 5]}
     scores |= {(name, 2): np.r_[[90.0] * 5, [np.nan] * 5] for name in ("consensus", "univariate")}
+    costs = None
     contest = SimpleNamespace(
         problem=SimpleNamespace(rounds=[0, 0], folds=5, metric=SimpleNamespace(margin=2.0)),
-        records=SimpleNamespace(scores=lambda: scores),
+        records=SimpleNamespace(scores=lambda: scores, costs=lambda: costs),
     )
     chosen = comparisons.choices_by_fold(contest, Choice("consensus", 2, 90.0, "l1", 2, 90.0, 1.0))
     assert set(chosen) == {(0, fold) for fold in range(5)}
     assert {size for _, size in chosen.values()} == {2}
+    # Two columns that cost more than all others are not chosen where these are not worse.
+    scores["all", 13] += 17.0
+    costs = {key: np.full(10, 9.0 / key[1]) for key in scores}
+    choice = Choice("all", 13, 90.0, "all", 13, 90.0, 1.0)
+    assert set(comparisons.choices_by_fold(contest, choice).values()) == {("all", 13)}
 
 
 def test_dependent_rows_count_once():
@@ -187,3 +193,17 @@ def test_scorers_without_rows_compare_folds():
     units = {row.difference.unit for row in compare(again, again.choice())}
     assert units == {"folds"}
     assert comparisons.paired_difference(again, again.choice(), "random") is None
+
+
+def test_the_difference_over_folds_is_that_of_the_whole_procedure():
+    scores = {("all", 9): np.full(5, 80.0), ("l1", 2): 80.0 + np.array([9.0, 0.0, 0.0, 0.0, 0.0])}
+    scores["l1", 3] = 80.0 + np.array([0.0, 1.0, 1.0, 1.0, 1.0])
+    problem = SimpleNamespace(
+        rounds=[range(5)], folds=5, share=0.25, metric=SimpleNamespace(margin=2.0),
+        design=SimpleNamespace(num_units=9),
+    )  # fmt: skip
+    records = SimpleNamespace(scores=lambda: scores, costs=lambda: None)
+    choice = Choice("l1", 2, 81.8, "l1", 2, 81.8, 1.0)
+    contest = SimpleNamespace(problem=problem, records=records)
+    gain = comparisons.fold_difference(contest, choice, "all").mean
+    assert gain == pytest.approx(nested_scores(scores, 5, 2.0).mean() - 80.0) and gain < 1.0

@@ -115,6 +115,7 @@ def test_a_column_far_above_all_others_is_a_near_leak(task, y, result):
     _, frame = noise()
     notes = near(frame.assign(result=result), y, task)
     assert names(notes) == ["result"] and "near leak" in notes[0].text
+    assert task != "multilabel" or " for label 1, all columns" in notes[0].text
     assert near(frame, y, task) == []
 
 
@@ -151,7 +152,8 @@ def test_honest_tables_have_no_near_leak(name):
 
 
 def absences(frame, y, task="classification", classes=None):
-    return telling_absences(design(frame, "median"), goals_of(np.asarray(y), task), classes)
+    goals = goals_of(np.asarray(y), task, classes)
+    return telling_absences(design(frame, "median"), goals, classes)
 
 
 def test_values_that_are_there_only_in_one_class():
@@ -178,6 +180,29 @@ def test_values_that_are_missing_by_target_of_other_tasks():
     frame["bill"] = frame["b"].where(high)
     assert names(absences(frame, score, "regression")) == ["bill"]
     labels = np.column_stack([rng.random(ROWS) < 0.5, high]).astype(float)
-    assert names(absences(frame, labels, "multilabel")) == ["bill"]
     survival = np.column_stack([rng.exponential(size=ROWS), high])
-    assert names(absences(frame, survival, "survival")) == ["bill"]
+    # The label and its value are named, also after a label that no row has.
+    for y, task, called, where in (
+        (labels, "multilabel", ("smoker", "ill"), "all with 'ill', as"),
+        (1 - labels, "multilabel", ("smoker", "ill"), "all without 'ill', as"),
+        (np.insert(labels, 0, 0.0, axis=1), "multilabel", None, "all with label 2, as"),
+        (survival, "survival", None, "all with an event, as"),
+    ):
+        (note,) = absences(frame, y, task, called)
+        assert note.column == "bill" and where in note.text
+
+
+def test_a_column_that_gives_one_of_several_outputs_away_is_a_leak_and_names_it():
+    rng, frame = noise()
+    labels = (rng.random((ROWS, 2)) < [0.5, 0.3]).astype(float)
+    frame["both"] = labels.sum(axis=1) + 3 * rng.random(ROWS)
+    frame["result"] = labels[:, 1] + 0.9 * rng.random(ROWS)
+    frame["code"] = np.char.add(rng.choice(["u", "v"], ROWS), labels[:, 0].astype(str))
+    time = np.column_stack([rng.exponential(size=ROWS), labels[:, 1]])
+    found = leaks(design(frame), labels, "multilabel", None, ("smoker", "ill"))
+    texts = {note.column: note.text for note in found}
+    assert sorted(texts) == ["code", "result"]
+    assert "the rows with and without 'ill' by itself" in texts["result"]
+    assert "categories that determine 'smoker'" in texts["code"]
+    (note,) = leaks(design(frame), time, "survival")
+    assert note.column == "result" and "with and without an event" in note.text

@@ -340,9 +340,9 @@ def test_costs_are_those_of_all_columns_of_a_selection():
     contest = Contest(example, Ledger(None), Clock(3600.0))
     contest.run_needed(1.0)
     costs = contest.records.costs()
-    assert costs["all", 700] == pytest.approx(prices.sum())
+    assert costs["all", 700] == pytest.approx(np.full(len(costs["all", 700]), prices.sum()))
     # 600 columns cost at least what the 600 cheapest do, though fewer are remembered in order.
-    assert costs["univariate", 600] >= prices[:600].sum()
+    assert np.nanmin(costs["univariate", 600]) >= prices[:600].sum()
 
 
 def units_of_many_sizes() -> tuple[Part, np.ndarray]:

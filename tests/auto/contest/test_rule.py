@@ -68,7 +68,15 @@ def test_methods_for_comparison_are_passed_over_and_all_columns_are_not():
 def test_costs_take_the_place_of_numbers_of_columns():
     table = scores(a_2=90.0, b_3=90.0)
     assert rule.choose(table, FOLDS)[:2] == ("a", 2)
-    assert rule.choose(table, FOLDS, costs={("a", 2): 9.0, ("b", 3): 3.0})[:2] == ("b", 3)
+    costs = {("a", 2): np.full(FOLDS, 9.0), ("b", 3): np.array([9.0, 0.0, 0.0, 3.0])}
+    choice = rule.choose(table, FOLDS, costs)
+    assert choice[:2] == ("b", 3)
+    # In each fold by the costs of the others, also of rounds beyond the first.
+    assert set(rule.nested_choices(table, FOLDS, costs=costs).values()) == {("b", 3)}
+    table["b", 3] = table["b", 3] - 0.5
+    costs = {key: np.tile(values, 2) for key, values in costs.items()}
+    assert rule.nested_scores(table, FOLDS, 2.0, costs).tolist() == table["b", 3].tolist()
+    assert list(rule.enough(table, choice, FOLDS, 2.0, costs)) == ["b", "a"]
 
 
 def test_a_method_that_ran_on_easy_folds_only_is_not_better_for_it():

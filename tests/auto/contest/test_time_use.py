@@ -4,14 +4,18 @@ Covers ``fsjax.auto.pipeline``, ``fsjax.auto.contest.schedule``.
 """
 
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import fsjax
+from fsjax.auto import pipeline
 from fsjax.auto.contest import expected_time, network_rankings
 from fsjax.auto.contest.rankers import SIMPLE, Ranking
 from fsjax.auto.contest.rankers.parts import Part
+from fsjax.auto.contest.request import Origin, Request
+from fsjax.auto.reading.notes import Note
 
 NETWORKS = ("icap", "l1_l21", "binmask", "lassonet", "deep_lasso", "sand", "ip_cae", "stg",
             "wast")  # fmt: skip
@@ -73,3 +77,12 @@ def test_no_network_is_left_out_while_there_is_time_for_it(budget, forest_second
     if late:
         # A network that wins ranks all rows and halves of them before the answer is written.
         assert selection.seconds > budget - 2.0 - 2 * NETWORK
+
+
+def test_a_leak_that_takes_part_for_want_of_columns_says_so(monkeypatch):
+    monkeypatch.setattr(pipeline, "run_stages", lambda request, *_: request)
+    table = SimpleNamespace(design=SimpleNamespace(units=("a", "b")), keep=())
+    notes = (Note("a", "leak", "is a likely leak"), Note("b", "missing", "has gaps"))
+    request = Request(table, None, None, notes, Origin(), None)
+    leak, other = pipeline.without_and_with_leaks(request, None, None, None).notes
+    assert "a likely leak; it takes part, as without" in leak.text and other == notes[1]

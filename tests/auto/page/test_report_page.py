@@ -40,7 +40,7 @@ def selection(selected: int = 30, columns: int = 200, **changes) -> Selection:
             "score": np.linspace(5, 0, columns),
             "false_discovery_rate": 0.05,
             "group": names,
-            "alike": ["a, b (0.91), c (0.90), d (0.85), e (0.81)", *[""] * (columns - 1)],
+            "alike": ["a (x), b (0.91), c (0.90), d (0.85), e (0.81)", *[""] * (columns - 1)],
         }
     )
     curves = pd.DataFrame(
@@ -143,7 +143,8 @@ def test_effects_and_evidence_of_columns(full):
                  "0.2 \N{RIGHTWARDS ARROW} 0.9", "share of -yes", "100 %", "&lt; 1e-300",
                  "and 1 more"):  # fmt: skip
         assert part in text, part
-    assert "a, b (0.91)<br>c (0.90)" in row
+    assert "a (x), b (0.91)<br>c (0.90)" in row
+    assert "a (x), b (0.91), c (0.90)\n" in str(with_everything())
     assert "<b>weight" not in full and "&lt;b&gt;weight" in full
     legend = text_of(full[full.index("what the numbers mean") : full.index("<h3>")])
     for words in ("Benjamini and Hochberg over all 200", "20 complementary halves", "knockoffs"):
@@ -152,6 +153,10 @@ def test_effects_and_evidence_of_columns(full):
     result = with_everything()
     result.effects.attrs["rows"] = 50
     assert "on 50 rows drawn at random" in columns_of(result).legend["p-value"]
+    effects = result.effects.assign(correlation=0.1, slope=0.2)
+    of_survival = columns_of(dataclasses.replace(result, task="survival", effects=effects)).legend
+    for head in ("rank correlation", "slope per SD", "p-value"):
+        assert "martingale residuals" in of_survival[head]
 
 
 def test_the_confusion_matrix_has_counts_and_shares():

@@ -191,7 +191,7 @@ def test_comparisons_are_two_sentences():
     metric = metric_named("accuracy", "classification")
     compared = [Compared(against, 1.0, -1.0, 2.0, verdict) for against, verdict in rows]
     first, second = comparison_sentences(compared, metric)
-    assert "not shown to differ from all 200 columns (+1.0" in first
+    assert "whole procedure is not shown to differ from all 200 columns (+1.0" in first
     assert "is better than 30 columns drawn at random (" in first
     for part in (
         "Of 7 other methods",

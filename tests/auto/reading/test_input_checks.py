@@ -11,7 +11,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 import fsjax
 from fsjax.auto.answer.effects import partial_dependence_curves
-from fsjax.auto.reading.target import check_scale
+from fsjax.auto.reading.target import check_scale, read_target
+from fsjax.data import encode_target
+from fsjax.errors import DataError
 from fsjax.estimators import AutoSelector
 
 RNG = np.random.default_rng(0)
@@ -51,6 +53,10 @@ def test_a_curve_has_the_unit_of_its_column(factor, shift):
 
 def test_targets_of_usual_scale_pass():
     check_scale(SUM * 1e90)
+    target = read_target(SUM * 1e90, None, len(SUM))
+    assert target.task == "regression" and not target.notes
+    with pytest.raises(DataError, match="values up to .*e.90, beyond the range of float32; scale"):
+        encode_target(SUM * 1e90, "y")
     check_scale(np.column_stack([np.arange(5.0), np.ones(5)]))
 
 

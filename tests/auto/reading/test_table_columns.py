@@ -84,6 +84,11 @@ def test_numbers_of_the_rows_are_left_out_and_counts_are_not():
     assert list(design(frame, keep=left_out).units) == names
 
 
+def test_zeros_of_both_signs_are_equal():
+    copy = design(pd.DataFrame({"a": [0.0, 1.0, 2.5], "b": [-0.0, 1.0, 2.5]}))
+    assert copy.units == ("a",) and copy.notes[-1].kind == "duplicate"
+
+
 def test_gaps_are_filled_from_the_training_rows_alone():
     X = np.array([[1.0, 5.0], [np.nan, 6.0], [3.0, 7.0], [100.0, 8.0], [np.nan, 9.5]])
     with pytest.raises(DataError, match=r"2 values are missing in 1 of 2 columns: 'x0'.*impute"):

@@ -79,6 +79,12 @@ def test_numbers_in_free_text_are_counted() -> None:
     result = read([f"{'T' * (i % 3 == 0)}{max(i, 1)}" for i in range(ROWS)])
     assert result.units == ("other",)
     assert "has 40 numbers and 20 other texts ('T1', 'T3'" in notes(result, "mixed")
+    texts = ["unknown", *(f"{40.5 + i} kg" for i in range(ROWS - 1))]
+    assert "looks like numbers with a unit ('kg'), and is left out" in notes(read(texts), "mixed")
+    texts = [f"{i % 24}:{i % 60:02d}" for i in range(ROWS)]
+    assert "looks like times of day" in notes(read(texts), "mixed")
+    texts = [f"{i} {'kg' * (1 + i % 3)}" for i in range(ROWS)]
+    assert not notes(read(texts), "mixed")
 
 
 @pytest.mark.parametrize(

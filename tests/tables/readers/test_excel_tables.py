@@ -49,6 +49,11 @@ def test_numbers_of_a_sheet_as_a_data_set(tmp_path: Path) -> None:
     for row in (["a", "b"], [1, 0], [2.5, 1]):
         book.active.append(row)
     book.save(tmp_path / "b.xlsx")
+    for row, formula in enumerate(["double", "=2*A2", "=2*A3"]):
+        book.active.cell(row + 1, 3, formula)
+    book.save(tmp_path / "c.xlsx")
+    (remark,) = load_frame(str(tmp_path / "c.xlsx"), "b").remarks
+    assert "formulas without saved values in 'double'; open it in Excel" in remark
     table = load(str(tmp_path / "b.xlsx"), target="b")
     assert table.X.tolist() == [[1], [2.5]] and table.class_names == ("0", "1")
 

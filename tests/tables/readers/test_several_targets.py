@@ -70,6 +70,8 @@ def test_frames_as_they_are(frame: pd.DataFrame, tmp_path: Path, suffix: str) ->
     np.testing.assert_array_equal(y, frame["weeks"])
     with pytest.raises(DataError, match="relaps"):
         load_frame(str(path), "weeks,relaps")
+    with pytest.raises(DataError, match="target=weeks,weeks names a column twice"):
+        load_frame(str(path), "weeks,weeks")
 
 
 def test_several_targets_of_a_sparse_file(frame: pd.DataFrame, tmp_path: Path) -> None:

@@ -63,7 +63,8 @@ def test_rows_that_only_look_so_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "notes", ["Instrument: XY 200\nExported: 2024\n", "Title,,\n", "Title\n\n"]
+    "notes",
+    ["Instrument: XY 200\nExported: 2024\n", "Title,,\n", "Title\n\n", "# by x\n# version, 2\n"],
 )
 def test_notes_above_the_column_names(tmp_path: Path, notes: str) -> None:
     count = notes.count("\n")
@@ -75,6 +76,12 @@ def test_notes_above_the_column_names(tmp_path: Path, notes: str) -> None:
     assert load(path, target="y", skip_rows=count).feature_names == ("a", "b")
     with pytest.raises(ConfigError, match="skip_rows=-1; give a number of lines"):
         load(path, target="y", skip_rows=-1)
+
+
+def test_longer_lines_of_text_are_no_column_names(tmp_path: Path) -> None:
+    # Separators at line ends, and within quotes.
+    for row in ("u,p,\nv,q,\n", '"u, v",p\n"w, x",q\n'):
+        assert read(tmp_path, "a,y\n" + row * 9).frame.shape == (18, 1)
 
 
 def test_notes_above_semicolons_and_decimal_commas(tmp_path: Path) -> None:
@@ -97,6 +104,9 @@ def test_points_are_thousands_marks_where_commas_are_decimal(tmp_path: Path) -> 
     np.testing.assert_array_equal(load(path, target="y").X, frame.astype(np.float32))
     frame = read(tmp_path, semicolons(["2.551", "809"], ["1", "2"]), decimal=",").frame
     assert frame["c"].tolist()[:2] == [2551, 809]
+    # A column with decimal points has no thousands marks.
+    mixed = read(tmp_path, semicolons(["-1.427", "0.788"], ["1,5", "0,2", "3,1"]))
+    assert not any("thousands" in remark for remark in mixed.remarks)
 
 
 def test_points_of_thousands_beside_other_texts(tmp_path: Path) -> None:
