@@ -15,6 +15,7 @@ from fsjax.errors import ConfigError, DataError, check_whole
 from fsjax.tables.base import RawTable, as_table
 from fsjax.tables.checks import check_features, is_constant
 from fsjax.tables.dataset import Dataset
+from fsjax.tables.rounding import single_or_double
 from fsjax.tables.scaled import (
     HostTable,
     check_nonzero,
@@ -348,4 +349,10 @@ def _labels(dataset: Dataset, task: str) -> np.ndarray:
         return np.zeros(dataset.num_samples, entry.target.dtype)
     if dataset.y is None:
         raise DataError(f"task={task} needs a target, but {dataset.name} has none")
-    return entry.target.as_rows(dataset.y).astype(entry.target.dtype)
+    exact = entry.target.as_rows(dataset.y)
+    if single_or_double(exact).dtype == np.float64:
+        raise DataError(
+            f"float32 is too coarse for the target of {dataset.name}, which is between "
+            f"{exact.min():.9g} and {exact.max():.9g}; subtract its mean first"
+        )
+    return exact.astype(entry.target.dtype)

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fsjax.errors import DataError
+from fsjax.tables.rounding import single_or_double
 from fsjax.tables.user_arrays import as_array, plain_columns
 from fsjax.tasks.classes_or_numbers import MANY_LABELS, kind_of_target
 
@@ -302,10 +303,10 @@ def _decoded(y: np.ndarray, names: tuple[str, ...] | None, where: str, task: str
     """The original numbers of a target, also if they were read as classes."""
     if not np.issubdtype(y.dtype, np.integer):
         return y
-    numbers = y.astype(np.float32)
+    numbers = y
     if names is not None:
         try:
-            numbers = np.array(list(map(float, names)), np.float32)[y]
+            numbers = np.array(list(map(float, names)))[y]
         except ValueError:
             shown = ", ".join(map(repr, names[:_NAMED]))
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
@@ -313,4 +314,4 @@ def _decoded(y: np.ndarray, names: tuple[str, ...] | None, where: str, task: str
                 f"task={task} needs numbers, but the target of {where} holds the classes "
                 f"{shown}{more}; choose task=classification"
             ) from None
-    return numbers
+    return single_or_double(numbers)

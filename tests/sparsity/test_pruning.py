@@ -1,6 +1,7 @@
 """Pruning by schedules, straight-through training, densities by path, masks before training.
 
-Covers ``fsjax.sparsity.schedules``, ``fsjax.sparsity.masks``, ``fsjax.sparsity.topology``.
+Covers ``fsjax.sparsity.schedules``, ``fsjax.sparsity.masks``, ``fsjax.sparsity.topology``,
+``fsjax.sparsity.pruning_at_init``.
 """
 
 from __future__ import annotations

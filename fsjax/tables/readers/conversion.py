@@ -18,11 +18,11 @@ from fsjax.storage.atomic_files import write_text
 from fsjax.tables.base import rows_of_block
 from fsjax.tables.readers.decimal_commas import numbers_with_commas
 from fsjax.tables.readers.file_type import reader_errors
-from fsjax.tables.readers.formats import Rounding
 from fsjax.tables.readers.parquet import parquet_frames
 from fsjax.tables.readers.table_files import features_of
 from fsjax.tables.readers.target_columns import target_column
 from fsjax.tables.readers.text import USUAL_SEPARATOR, open_text
+from fsjax.tables.rounding import Rounding
 
 #: The column to predict.
 TargetColumn = str | int | None

@@ -19,17 +19,11 @@ from sklearn.datasets import load_svmlight_file
 from fsjax.engine.environment.memory_limits import check_bytes, limit_of
 from fsjax.errors import DataError
 from fsjax.storage.npz import open_arrays
-from fsjax.tables.checks import is_constant
 from fsjax.tables.readers.matlab import read_arrays
+from fsjax.tables.rounding import is_too_coarse
 from fsjax.tables.sparse import as_csr, canonical, dense
 
 _KERAS = ("x_train", "y_train", "x_test", "y_test")
-
-#: Rounding may change the values of a column by this share of its range.
-NOTICEABLE = 1e-4
-
-#: Columns that are checked together.
-_AT_ONCE = 256
 
 
 class FileTable(NamedTuple):
@@ -58,46 +52,7 @@ def compact(X: np.ndarray | scipy.sparse.csr_array) -> np.ndarray | scipy.sparse
         raise DataError(f"X holds {X.dtype}, not real numbers; save a numeric array")
     with np.errstate(over="ignore"):
         rounded = np.ascontiguousarray(X, dtype=np.float32)
-    return np.ascontiguousarray(X, dtype=np.float64) if _loses(X, rounded) else rounded
-
-
-def _loses(X: np.ndarray, rounded: np.ndarray) -> bool:
-    """Whether float32 is too coarse for a column of a table."""
-    if X.ndim != 2 or not X.size:
-        return False
-    # In parts, because the differences need as much memory as the table.
-    for start in range(0, X.shape[1], _AT_ONCE):
-        columns = slice(start, start + _AT_ONCE)
-        rounding = Rounding()
-        rounding.add(X[:, columns], rounded[:, columns])
-        if rounding.noticeable:
-            return True
-    return False
-
-
-class Rounding:
-    """The largest rounding error of float32 in each column, and the range of the column."""
-
-    def __init__(self) -> None:
-        self._error = self._low = self._high = np.full((), np.nan)
-
-    def add(self, X: np.ndarray, rounded: np.ndarray) -> None:
-        """Take further rows ``(N, D)`` and their float32 values into account."""
-        if X.dtype.kind == "f" and X.dtype.itemsize <= 4:
-            return
-        X = np.asarray(X, np.float64)
-        with np.errstate(invalid="ignore"):
-            self._error = np.fmax(self._error, np.fmax.reduce(np.abs(X - rounded)))
-        self._low = np.fmin(self._low, np.fmin.reduce(X))
-        self._high = np.fmax(self._high, np.fmax.reduce(X))
-
-    @property
-    def noticeable(self) -> bool:
-        """Whether an error is a noticeable share of the range of a column that is not constant."""
-        with np.errstate(invalid="ignore"):
-            large = self._error > NOTICEABLE * (self._high - self._low)
-        constant = is_constant(self._low, self._high, np.dtype(np.float64))
-        return bool((np.isfinite(self._error) & large & ~constant).any())
+    return np.ascontiguousarray(X, dtype=np.float64) if is_too_coarse(X, rounded) else rounded
 
 
 def read_npz(

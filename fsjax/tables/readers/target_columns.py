@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fsjax.errors import DataError, name_some, nearest
+from fsjax.tables.rounding import single_or_double
 from fsjax.tasks.classes_or_numbers import kind_of_target
 from fsjax.tasks.targets import numbered
 
@@ -22,7 +23,7 @@ def encode_target(
 
     Returns:
         (N,) int32 classes and their names; ``names`` is ignored unless there is one for each
-        class. For numbers, (N,) float32 and None.
+        class. For numbers, (N,) float32, or float64 where float32 is too coarse, and None.
 
     Raises:
         DataError: for missing or infinite values, and if all values are equal.
@@ -42,7 +43,7 @@ def encode_target(
                 f"{where} has values up to {largest:.3g}, beyond the range of float32; scale it, "
                 "for example to values around 1"
             )
-        return values.astype(np.float32), None
+        return single_or_double(values), None
     if values.dtype.kind in "iuf":
         labels = labels.astype(np.int64 if values.dtype.kind == "f" else values.dtype)
     if names is None or len(names) != len(labels):

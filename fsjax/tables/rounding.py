@@ -1,0 +1,60 @@
+"""Whether float32 is too coarse for numbers, such as times in seconds since 1970."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsjax.tables.checks import is_constant
+
+#: Rounding may change the values of a column by this share of its range.
+NOTICEABLE = 1e-4
+
+#: Columns that are checked together.
+_AT_ONCE = 256
+
+
+class Rounding:
+    """The largest rounding error of float32 in each column, and the range of the column."""
+
+    def __init__(self) -> None:
+        self._error = self._low = self._high = np.full((), np.nan)
+
+    def add(self, X: np.ndarray, rounded: np.ndarray) -> None:
+        """Take further rows ``(N, D)`` and their float32 values into account."""
+        if X.dtype.kind == "f" and X.dtype.itemsize <= 4:
+            return
+        X = np.asarray(X, np.float64)
+        with np.errstate(invalid="ignore"):
+            self._error = np.fmax(self._error, np.fmax.reduce(np.abs(X - rounded)))
+        self._low = np.fmin(self._low, np.fmin.reduce(X))
+        self._high = np.fmax(self._high, np.fmax.reduce(X))
+
+    @property
+    def noticeable(self) -> bool:
+        """Whether an error is a noticeable share of the range of a column that is not constant."""
+        with np.errstate(invalid="ignore"):
+            large = self._error > NOTICEABLE * (self._high - self._low)
+        constant = is_constant(self._low, self._high, np.dtype(np.float64))
+        return bool((np.isfinite(self._error) & large & ~constant).any())
+
+
+def is_too_coarse(X: np.ndarray, rounded: np.ndarray) -> bool:
+    """Whether the float32 values of ``(N, D)`` numbers are noticeably rounded in a column."""
+    if X.ndim != 2 or not X.size:
+        return False
+    # In parts, because the differences need as much memory as the table.
+    for start in range(0, X.shape[1], _AT_ONCE):
+        columns = slice(start, start + _AT_ONCE)
+        rounding = Rounding()
+        rounding.add(X[:, columns], rounded[:, columns])
+        if rounding.noticeable:
+            return True
+    return False
+
+
+def single_or_double(y: np.ndarray) -> np.ndarray:
+    """Numbers ``(N,)`` or ``(N, C)`` as float32, or as float64 where that is too coarse."""
+    with np.errstate(over="ignore"):
+        rounded = y.astype(np.float32)
+    coarse = is_too_coarse(y.reshape(len(y), -1), rounded.reshape(len(y), -1))
+    return y.astype(np.float64) if coarse else rounded
