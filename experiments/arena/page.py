@@ -112,6 +112,9 @@ def report(rows: pd.DataFrame, selector: str = "") -> str:
     lines = [text[["selector", *keep]].to_string(index=False)]
     if selector in table.index:
         lines.append(verdict.sentence(selector, ratings))
+    elif selector:
+        number = int((rows["selector"] == selector).sum())
+        lines.append(f"{selector} has no place: of its {number} rows on these tables none is rated")
     return "\n\n".join(lines)
 
 
