@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
 from experiments import artifacts
+from experiments.artifacts.files import read_json, read_table
 from experiments.launch import checksums
 from experiments.launch.cli import is_launcher
 from fsjax import report
@@ -133,27 +133,12 @@ def finished_result(config: ConfigDict, workdir: Path, progress: bool) -> dict[s
     """
     if not check_workdir(config, workdir):
         return None
-    result = read_result(workdir)
+    result = read_json(workdir / "result.json")
     if not (workdir / "report.html").exists():
         artifacts.write_report(workdir)
     if progress:
         print(f"{workdir} already holds this finished run; its results are:")
     return result
-
-
-def read_result(workdir: Path) -> dict[str, Any]:
-    """Reads ``result.json`` of a folder.
-
-    Raises:
-      ConfigError: if the file is damaged.
-    """
-    path = workdir / "result.json"
-    try:
-        return json.loads(path.read_text())
-    except ValueError as error:
-        raise ConfigError(
-            f"{path} is damaged ({error}); remove it, and the same command writes it again"
-        ) from None
 
 
 def begin_run(config: ConfigDict, workdir: Path) -> None:
@@ -209,7 +194,7 @@ def recorded_accuracy(workdir: Path) -> np.ndarray | None:
     path = workdir / "metrics.csv"
     if not path.exists():
         return None
-    table = pd.read_csv(path)
+    table = read_table(path)
     table = table[(table["split"] == "test") & (table["metric"] == "accuracy")]
     if table["epoch"].nunique() < 2:
         return None

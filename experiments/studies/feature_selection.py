@@ -12,7 +12,7 @@ from ml_collections import ConfigDict
 import fsjax
 from experiments import artifacts
 from experiments.artifacts.figures.accuracy import plot_accuracy
-from experiments.artifacts.files import write_json
+from experiments.artifacts.files import read_table, write_json
 from experiments.launch import cli, run_folder
 from experiments.launch.csv_rows import add_rows, read_rows
 from experiments.launch.experiment import load_data, make_plan
@@ -190,7 +190,7 @@ def collect(workdir: Path) -> pd.DataFrame:
             f"no */accuracy.csv under {workdir}; run a config first: "
             f"--config=configs/feature_selection.py:isolet --workdir={workdir}/isolet"
         )
-    table = pd.concat([pd.read_csv(path) for path in paths], ignore_index=True)
+    table = pd.concat([read_table(path) for path in paths], ignore_index=True)
     draw(table, workdir)
     artifacts.write_report(workdir)
     return table

@@ -264,6 +264,9 @@ def test_variants_that_the_comma_has_cut_are_joined() -> None:
     assert names == ["configs/wast.py:madelon,quick", "configs/set.py", "configs/snip.py:isolet"]
     assert compare.join_variants([]) == []
     assert compare.label_of(names[0]) == "wast-madelon-quick"
+    several = ["a/x.py:digits", "a/x.py:isolet", "b/x.py:digits"]
+    refuses(lambda: compare.labelled(several), "both be in the folder x-digits; name each config")
+    assert list(compare.labelled(several[:2])) == ["x-digits", "x-isolet"]
     config = load_config(names[0])
     assert (config.method.name, config.data.name, len(config.seeds)) == ("wast", "madelon", 2)
 
