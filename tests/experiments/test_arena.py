@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,7 +35,7 @@ from experiments.arena import (
 from experiments.arena.conclusions import REFERENCE
 from experiments.arena.judges import judge_each
 from experiments.arena.processes import Limits, call
-from experiments.arena.ratings import Scores, rate, scored
+from experiments.arena.ratings import Scores, rate, scored, wins
 from experiments.arena.runs import ALL, Job, ranking_of, truth
 from experiments.arena.selectors import RANDOM, f_test
 from experiments.arena.submission import as_selector, checksum, load
@@ -184,6 +185,25 @@ def test_ratings_order_selectors_and_know_what_is_certain() -> None:
     # Seconds grow with the strength: b is on the front only if it is rated above c.
     assert verdict.front(table)[-1] == "a" and RANDOM not in verdict.front(table)
     assert ("b" in verdict.front(table)) == (table.loc["b", "elo"] > table.loc["c", "elo"])
+
+
+def test_ratings_are_at_the_maximum_and_hardly_depend_on_the_seed() -> None:
+    strength = {RANDOM: 0.0, **{f"s{number}": 0.5 * number for number in range(12)}}
+    scores = scored(fake_rows(strength, 6.0))
+    won = np.nansum(wins(scores), axis=0) * ~np.eye(len(strength), dtype=bool)
+    first, second = np.triu_indices(len(strength), 1)
+    pairs = np.eye(len(strength))[first] - np.eye(len(strength))[second]
+    model = LogisticRegression(C=10.0, fit_intercept=False, tol=1e-9, max_iter=1000).fit(
+        np.vstack([pairs, pairs]),
+        np.repeat([1, 0], len(first)),
+        np.concatenate([won[first, second], won[second, first]]),
+    )
+    elo = pd.Series(400.0 / np.log(10) * model.coef_[0], scores.selectors)
+    elo += 1000.0 - elo[RANDOM]
+    rated = [rate(scores, seed=seed) for seed in range(4)]
+    pd.testing.assert_series_equal(rated[0].elo.sort_index(), elo.sort_index(), atol=0.01, rtol=0)
+    better = [{p for p in permutations(elo.index, 2) if r.certainly_better(*p)} for r in rated]
+    assert 40 < len(better[0]) < 50 and all(len(better[0] ^ other) < 3 for other in better)
 
 
 def test_random_columns_are_the_mean_of_several_draws(monkeypatch: pytest.MonkeyPatch) -> None:
