@@ -55,10 +55,7 @@ class Scores(NamedTuple):
 
     def means(self) -> pd.DataFrame:
         """Means over the splits, ``(tables, selectors)``, where there are any."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            means = np.nanmean(self.values, axis=1)
-        return pd.DataFrame(means, self.tables, self.selectors)
+        return pd.DataFrame(_mean(self.values, 1), self.tables, self.selectors)
 
 
 class Ratings(NamedTuple):
@@ -96,6 +93,13 @@ class Ratings(NamedTuple):
         return bool(above.mean() >= CERTAIN)
 
 
+def _mean(values: np.ndarray, axis: int) -> np.ndarray:
+    """The mean of what is not NaN; NaN where nothing is."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.nanmean(values, axis=axis)
+
+
 def scored(rows: pd.DataFrame) -> Scores:
     """Scores from rows; a selector that failed has the score of random columns.
 
@@ -130,9 +134,7 @@ def wins(scores: Scores) -> np.ndarray:
     1 for better, 0.5 for equal, 0 for worse; NaN if they have no split in common.
     """
     values = scores.values
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        difference = np.nanmean(values[:, :, :, None] - values[:, :, None, :], axis=1)
+    difference = _mean(values[:, :, :, None] - values[:, :, None, :], 1)
     won = np.where(np.abs(difference) < TIE, 0.5, (difference > 0).astype(float))
     won[np.isnan(difference)] = np.nan
     return won
@@ -165,9 +167,7 @@ def _elo(won: np.ndarray, weights: np.ndarray, names: list[str]) -> np.ndarray:
     total = (weights @ without_own.reshape(len(won), -1)).reshape(-1, number, number)
     strength = _strengths(total) / np.log(10)
     strength[~(total + total.swapaxes(1, 2)).any(axis=2)] = np.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        zero = np.nanmean(strength, axis=1)
+    zero = _mean(strength, 1)
     if RANDOM in names:
         chance = strength[:, names.index(RANDOM)]
         zero = np.where(np.isnan(chance), zero, chance)
