@@ -18,11 +18,8 @@ import fsjax
 from experiments.arena.selectors import Answer, Select, by_score, is_classification
 from fsjax.errors import ConfigError
 
-#: Arguments of estimators that say how many columns to select.
-_NUMBERS = ("n_features_to_select", "k")
-
-#: Another one; in a model that does not select, such as a forest, it says something else.
-_NUMBER_OF_SELECTORS = "max_features"
+#: Arguments that say how many columns to select; the last one only in selectors, not in forests.
+_NUMBERS = ("n_features_to_select", "k", "max_features")
 
 #: Attributes of fitted estimators that score columns, higher is better.
 _SCORES = ("scores_", "feature_importances_", "coef_")
@@ -98,16 +95,15 @@ def _of_estimator(estimator: Any) -> Select:
     def select(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> Answer:
         model, known = clone(estimator), estimator.get_params()
         selects = hasattr(model, "get_support")
-        names = (*_NUMBERS, _NUMBER_OF_SELECTORS) if selects else _NUMBERS
-        numbers = {name: k for name in names if name in known}
-        if isinstance(model, RFE):
-            # It does not rank the columns that it keeps.
-            numbers = dict.fromkeys(numbers, 1)
+        # RFE does not rank the columns that it keeps.
+        number = 1 if isinstance(model, RFE) else k
+        names = _NUMBERS if selects else _NUMBERS[:-1]
+        numbers = {name: number for name in names if name in known}
         seeds = {"random_state": seed} if "random_state" in known else {}
         fitted = model.set_params(**numbers, **seeds).fit(X, y)
         ranking = _ranking(fitted, X.shape[1])
         chosen = len(fitted.get_support(indices=True)) if selects else k
-        return ranking if chosen in (k, *numbers.values()) else (ranking, chosen)
+        return ranking if chosen in (k, numbers.get(_NUMBERS[0])) else (ranking, chosen)
 
     return select
 

@@ -65,14 +65,10 @@ def write_report(workdir: str | Path) -> Path:
     folders = (config.parent for config in workdir.glob("*/config.json"))
     below = sorted(folder for folder in folders if _finished(folder))
     if not below:
+        reason = "holds no finished run, nor do its subfolders; name the --workdir of a launcher"
         if (workdir / "config.json").exists():
-            raise ConfigError(
-                f"{workdir} holds an unfinished run; give its command again, and it continues"
-            )
-        raise ConfigError(
-            f"{workdir} holds no finished run, nor do its subfolders; name the --workdir of a "
-            "launcher"
-        )
+            reason = "holds an unfinished run; give its command again, and it continues"
+        raise ConfigError(f"{workdir} {reason}")
     for folder in below:
         write_report(folder)
     sections = itertools.chain(_index(below), _pictures(workdir))

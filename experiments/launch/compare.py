@@ -73,9 +73,7 @@ def differing(
 
 
 def comparisons(
-    results: Mapping[str, Mapping[str, Any]],
-    workdir: Path,
-    data: Mapping[str, Mapping[str, Any]],
+    results: Mapping[str, Mapping[str, Any]], workdir: Path, data: Mapping[str, Mapping[str, Any]]
 ) -> str:
     """Compares the results of each group with the same data set, task and test rows.
 

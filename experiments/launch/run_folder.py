@@ -25,26 +25,13 @@ from fsjax.storage.atomic_files import remove_leftovers
 from fsjax.storage.identity import Identity
 
 TABLES = (
-    "metrics.csv",
-    "accuracy.csv",
-    "sparsity.csv",
-    "layers.csv",
-    "regularization.csv",
-    "sweep.csv",
-    "table.txt",
-    "sizes.json",
-)
+    "metrics.csv", "accuracy.csv", "sparsity.csv", "layers.csv", "regularization.csv",
+    "sweep.csv", "table.txt", "sizes.json",
+)  # fmt: skip
 PICTURES = (
-    "curves",
-    "selection",
-    "stability",
-    "path",
-    "accuracy",
-    "accuracy_sparsity",
-    "layer_sparsity",
-    "regularization",
-    "sweep",
-)
+    "curves", "selection", "stability", "path", "accuracy", "accuracy_sparsity",
+    "layer_sparsity", "regularization", "sweep",
+)  # fmt: skip
 
 #: The checksum of a table that is given by a path, in ``config.json``.
 _TABLE = "sha256 of data.name"

@@ -35,13 +35,9 @@ TITLES = {
 
 #: Metrics of the searches, in the table besides accuracies.
 METRICS = (
-    "strength",
-    "search_steps",
-    "exact_selection",
-    "mask_converged",
-    "undecided_percentage",
+    "strength", "search_steps", "exact_selection", "mask_converged", "undecided_percentage",
     "undecided_open_percentage",
-)
+)  # fmt: skip
 
 
 def paper_sizes(config: ConfigDict, dataset: Dataset, splits: list[Split]) -> list[int]:
