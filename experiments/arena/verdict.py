@@ -183,7 +183,7 @@ def sentence(name: str, ratings: Ratings) -> str:
         f"{name}: place {names.index(name) + 1} of {len(names)}, Elo {ratings.elo[name]:.0f} "
         f"({limits}random columns 1000).\n"
         f"Certainly better than {_list(better)}; certainly worse than {_list(worse)}; the tables "
-        f"are too few to tell for the other {unknown}. Certain is what holds in "
+        f"are too few to tell for the other {unknown}. Certain is what holds in at least "
         f"{100 * CERTAIN:g} % of {len(ratings.draws):,} draws of the tables."
     )
 
