@@ -92,13 +92,17 @@ def sort_words(variant: str | None, *kinds: Collection[str]) -> tuple[list[str],
     """The words of a variant that belong to each kind.
 
     Raises:
-      ConfigError: for a word that does not belong to any kind.
+      ConfigError: for a word that does not belong to any kind, and for two of a kind.
     """
     words, known = words_of(variant), list(chain(*kinds))
     for word in words:
         if word not in known:
             raise ConfigError(f"unknown variant {word!r}: {nearest(word, known)}")
-    return tuple([word for word in words if word in kind] for kind in kinds)
+    sorted_words = tuple([word for word in words if word in kind] for kind in kinds)
+    for chosen in sorted_words:
+        if len(chosen) > 1:
+            raise ConfigError(f"variant {variant!r} has {' and '.join(chosen)}; choose one")
+    return sorted_words
 
 
 def parse_variant(
@@ -107,15 +111,14 @@ def parse_variant(
     """Parses a variant; ``task`` and ``name`` are used if it names no task or no data set.
 
     Raises:
-      ConfigError: for a word that is not a data set, a task or ``quick``, and for arguments that a
-        task does not have.
+      ConfigError: for a word that is not a data set, a task or ``quick``, for two of a kind, and
+        for arguments that a task does not have.
     """
     own_tasks = [word for word in words_of(variant) if names_own_task(word)]
     for word in own_tasks:
         get_task(word)
-    rest = ",".join(word for word in words_of(variant) if word not in own_tasks)
-    names, tasks, quick = sort_words(rest, available(), TASKS, ("quick",))
-    return Variant([name, *names][-1], [task, *tasks, *own_tasks][-1], bool(quick))
+    names, tasks, quick = sort_words(variant, available(), [*TASKS, *own_tasks], ("quick",))
+    return Variant([name, *names][-1], [task, *tasks][-1], bool(quick))
 
 
 def method_fields(name: str, **changes: Any) -> dict[str, Any]:

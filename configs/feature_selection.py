@@ -13,16 +13,20 @@ import ml_collections
 from configs.common import SGD, data_fields, sort_words
 from fsjax.data import available
 from fsjax.tables.datasets.catalog import ENTRIES
-from fsjax.tasks import TASKS
 
 #: In the order of the paper's legend.
 METHODS = ("binmask", "stg", "fisher_score", "random_selection", "lassonet")
 
 
 def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
-    """The comparison on one data set."""
-    names, _, lenet5, quick = sort_words(variant, available(), TASKS, ("lenet5",), ("quick",))
-    name = ["digits", *names][-1]
+    """The comparison on one data set.
+
+    Raises:
+      ConfigError: for a word that is not a data set, ``lenet5`` or ``quick``, and for two data
+        sets.
+    """
+    names, lenet5, quick = sort_words(variant, available(), ("lenet5",), ("quick",))
+    (name,) = names or ["digits"]
     large = name in ENTRIES and ENTRIES[name].shape[0] >= 50_000
     return ml_collections.ConfigDict(
         {

@@ -13,7 +13,8 @@ import math
 import ml_collections
 from ml_collections import config_dict
 
-from configs.common import parse_variant
+from configs.common import sort_words
+from fsjax.data import available
 from fsjax.tables.datasets.catalog import ENTRIES
 
 #: Training, validation and test rows, drawn anew for each trial.
@@ -54,9 +55,10 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
     """The comparison on one data set.
 
     Raises:
-      ConfigError: for a word that is neither a data set nor ``quick``.
+      ConfigError: for a word that is neither a data set nor ``quick``, and for two data sets.
     """
-    name, _, quick = parse_variant(variant, name="ehr_like")
+    names, quick = sort_words(variant, available(), ("quick",))
+    (name,) = names or ["ehr_like"]
     options = {"num_samples": 4000, "num_features": 300, "prevalence": 0.1, "seed": 0}
     if not quick:
         options |= {"num_samples": 20_000, "num_features": 3000, "prevalence": 0.02}

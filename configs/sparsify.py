@@ -17,7 +17,6 @@ import ml_collections
 
 from configs.common import SGD, data_fields, sort_words
 from fsjax.data import available
-from fsjax.errors import ConfigError
 from fsjax.nets import NETWORKS
 from fsjax.tables.datasets.catalog import ENTRIES
 
@@ -41,9 +40,6 @@ def get_config(variant: str | None = None) -> ml_collections.ConfigDict:
       ConfigError: for a word that is not a data set, a network or ``quick``, and for two of a kind.
     """
     names, networks, quick = sort_words(variant, available(), NETWORKS, ("quick",))
-    for chosen in (names, networks):
-        if len(chosen) > 1:
-            raise ConfigError(f"variant {variant!r} has {' and '.join(chosen)}; choose one")
     (name,) = names or ["digits"]
     default = {0: "mlp", 2: "lenet5", 3: "resnet32"}[len(ENTRIES[name].image_shape or ())]
     (network,) = networks or [default]

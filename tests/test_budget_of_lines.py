@@ -13,11 +13,11 @@ from tools.architecture import ROOT
 #: Lines of ``.py`` files, docstrings and blank lines included, that each wing may have.
 BUDGETS = {
     "fsjax/auto": 13_210,
-    "fsjax/sparsity": 10_050,
-    "the core": 29_620,
-    "experiments": 16_200,
+    "fsjax/sparsity": 10_110,
+    "the core": 29_700,
+    "experiments": 16_280,
     "tools": 2_000,
-    "tests": 40_020,
+    "tests": 40_300,
 }
 
 #: Folders of ``fsjax`` with a budget of their own; the core is the rest.

@@ -53,7 +53,7 @@ def main() -> None:
     limits = Limits(options.limit, options.memory)
     path, recorded = Path(options.workdir) / "rows.parquet", rows.read(RECORDED)
     not_run_again = recorded.iloc[:0] if options.anew else recorded
-    all_rows = run_missing(
+    all_rows, note = run_missing(
         path,
         not_run_again,
         names,
@@ -63,12 +63,12 @@ def main() -> None:
         runs.SPLITS[: options.splits],
         options.cluster,
     )
-    all_rows = rows.add(recorded, all_rows.to_dict("records"))
+    all_rows = rows.add(recorded, rows.rivals(all_rows, options.selector).to_dict("records"))
     if options.publish:
         rows.write(all_rows, RECORDED)
         page.publish(all_rows, ROOT)
     rows_of_tables = all_rows[all_rows["table"].isin(names)]
-    print(page.report(rows_of_tables, options.selector or ""))
+    print("\n\n".join(filter(None, [page.report(rows_of_tables, options.selector or ""), note])))
 
 
 def _check(selector: str) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.arena import conclusions, pictures, verdict
+from experiments.arena.judges import JUDGES
 from experiments.arena.ratings import scored
 from experiments.arena.rows import SCORES
 from experiments.arena.runs import ALL
@@ -112,19 +113,18 @@ def report(rows: pd.DataFrame, selector: str = "") -> str:
     lines = [text[["selector", *keep]].to_string(index=False)]
     if selector in table.index:
         lines.append(verdict.sentence(selector, ratings))
+    elif selector:
+        number = int((rows["selector"] == selector).sum())
+        lines.append(f"{selector} has no place: of its {number} rows on these tables none is rated")
     return "\n\n".join(lines)
 
 
 def by_table(rows: pd.DataFrame, order: Iterable[str]) -> pd.DataFrame:
     """Mean scores ``(selectors, tables)`` in a given order of selectors, then all columns."""
     means = scored(rows).means().T
-    every = rows[rows["selector"] == ALL].groupby("table")[[f"{j}@all" for j in _judges()]].mean()
+    every = rows[rows["selector"] == ALL].groupby("table")[[f"{j}@all" for j in JUDGES]].mean()
     means.loc[ALL] = every.mean(axis=1).reindex(means.columns)
     return means.loc[[*order, ALL]]
-
-
-def _judges() -> list[str]:
-    return list(dict.fromkeys(name.partition("@")[0] for name in SCORES))
 
 
 def publish(rows: pd.DataFrame, root: Path) -> None:

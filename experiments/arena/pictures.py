@@ -48,13 +48,11 @@ def plot_front(table: pd.DataFrame, front: Sequence[str], ours: Collection[str])
     axes.set_xscale("log")
     line = timed.loc[list(front)]
     axes.plot(seconds[line.index], line["elo"], color=style.ORANGE, linewidth=1.0, zorder=1)
-    for name, elo in timed["elo"].items():
-        color = style.BLUE if name in ours else style.GREY
-        axes.plot([seconds[name]], [elo], "o", color=color, markersize=4, zorder=2)
+    colors = [style.BLUE if name in ours else style.GREY for name in timed.index]
+    axes.scatter(seconds, timed["elo"], 16, colors, zorder=2)
     figure.draw_without_rendering()
     taken: list[Bbox] = []
-    for name, elo in timed["elo"].items():
-        color = style.BLUE if name in ours else style.GREY
+    for (name, elo), color in zip(timed["elo"].items(), colors, strict=True):
         weight = "bold" if name in front else "normal"
         labels = [
             axes.annotate(

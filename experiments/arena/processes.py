@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import resource
+import time
 import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -21,11 +22,19 @@ _PRELOADED: Final = ["experiments.arena.runs"]
 _PAUSE: Final = 0.05
 
 
+#: Seconds that a process may take for each CPU second of its limit: one that waits ends, too.
+_PATIENCE: Final = 10.0
+
+
 class Limits(NamedTuple):
     """CPU seconds and MiB of memory that a process may use."""
 
     cpu_seconds: float
     memory: float
+
+    def of(self, failure: str) -> float:
+        """The limit of a failure by ``time`` or ``memory``; NaN for others."""
+        return {"time": self.cpu_seconds, "memory": self.memory}.get(failure, float("nan"))
 
 
 class Outcome(NamedTuple):
@@ -48,6 +57,8 @@ class Outcome(NamedTuple):
 
 def call(function: Callable[..., Any], arguments: tuple[Any, ...], limits: Limits) -> Outcome:
     """Calls a function with copies of its arguments in a new process, and waits for it.
+
+    The process may take :data:`_PATIENCE` seconds for each CPU second of its limit.
 
     Raises:
       ConfigError: in a worker of a cluster that may not start processes.
@@ -74,8 +85,13 @@ def call(function: Callable[..., Any], arguments: tuple[Any, ...], limits: Limit
 
 def _wait(process: Any, connection: Connection, limits: Limits) -> Outcome:
     """Receives the outcome, or ends a process beyond its limits."""
+    end = time.monotonic() + _PATIENCE * limits.cpu_seconds
     while not connection.poll(_PAUSE):
         seconds, memory = _used(process.pid)
+        if time.monotonic() > end:
+            waited = f"more than {_PATIENCE * limits.cpu_seconds:g} seconds"
+            reason = f"{waited}, of which {seconds:.1f} on the CPU"
+            return Outcome(None, "time", reason, seconds, memory)
         if seconds > limits.cpu_seconds:
             reason = f"more than {limits.cpu_seconds:g} CPU seconds"
             return Outcome(None, "time", reason, seconds, memory)

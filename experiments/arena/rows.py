@@ -23,7 +23,7 @@ SCORES = [f"{judge}@{size}" for judge in JUDGES for size in SIZES]
 COLUMNS = [
     *KEY, "rows", "columns", "failure", "reason", "cpu_seconds", "memory", *SCORES,
     *(f"{judge}@{kind}" for judge in JUDGES for kind in ("own", "all")),
-    "number", "found", "false", "ranking", "versions",
+    "number", "found", "false", "ranking", "versions", "source", "limit",
 ]  # fmt: skip
 
 
@@ -45,6 +45,12 @@ def add(rows: pd.DataFrame, new: Iterable[dict[str, Any]]) -> pd.DataFrame:
     if not parts:
         return rows
     return pd.concat(parts, ignore_index=True).drop_duplicates(KEY, keep="last")
+
+
+def rivals(rows: pd.DataFrame, selector: str | None) -> pd.DataFrame:
+    """Leaves out new selectors, ``FILE.py:NAME``, other than a given one."""
+    names = rows["selector"].astype(str)
+    return rows[(names == selector) | ~names.str.contains(":")]
 
 
 def in_order(rows: pd.DataFrame) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -14,7 +15,8 @@ import pandas as pd
 from experiments.arena import rows as files
 from experiments.arena import tables
 from experiments.arena.processes import Limits
-from experiments.arena.runs import SPLITS, Job, run, versions
+from experiments.arena.runs import SPLITS, Job, of_job, run
+from experiments.arena.submission import checksum
 from experiments.cluster import Cell, Cluster, connected, gathered
 from fsjax.errors import DataError
 
@@ -37,14 +39,28 @@ def missing(
                 yield jobs
 
 
-def stopped_before(job: Job, known: pd.DataFrame, shapes: dict[str, tuple[int, int]]) -> str:
-    """The table on which a selector was stopped, if it has no more rows or columns; else empty."""
+def valid(rows: pd.DataFrame, selectors: Sequence[str], limits: Limits) -> pd.DataFrame:
+    """Leaves out rows of selectors whose file has changed, and failures at smaller limits.
+
+    Rows without a limit are recorded ones, and stay.
+    """
+    sources = rows["selector"].map({name: checksum(name) for name in selectors if ":" in name})
+    changed = sources.notna() & (rows["source"] != sources)
+    larger = rows["limit"] < rows["failure"].map(limits.of)
+    return rows[~(changed | (larger & rows["selector"].isin(selectors)))]
+
+
+def stopped_before(
+    job: Job, known: pd.DataFrame, shapes: dict[str, tuple[int, int]]
+) -> dict[str, Any]:
+    """The failure on a table on which a selector was stopped, if it is no larger; else empty."""
     ended = known[(known["selector"] == job.selector) & known["failure"].isin(_TOO_MUCH)]
     rows, columns = shapes[job.table]
-    for name in ended["table"]:
+    for name, failure, limit in zip(ended["table"], ended["failure"], ended["limit"], strict=True):
         if name in shapes and shapes[name][0] <= rows and shapes[name][1] <= columns:
-            return str(name)
-    return ""
+            reason = f"was stopped on {name}, which is no larger"
+            return {"failure": failure, "reason": reason, "limit": limit}
+    return {}
 
 
 def run_missing(
@@ -56,7 +72,7 @@ def run_missing(
     limits: Limits,
     splits: Sequence[int] = SPLITS,
     cluster: str | None = None,
-) -> pd.DataFrame:
+) -> tuple[pd.DataFrame, str]:
     """Runs the jobs that are neither recorded nor in a file, until the minutes are used up.
 
     Args:
@@ -69,11 +85,12 @@ def run_missing(
       cluster: a value of ``--cluster``, or ``None`` to run one job after another.
 
     Returns:
-      Recorded and new rows.
+      Recorded and new rows, and a sentence if there was no time for all.
     """
-    new, end = files.read(path), time.monotonic() + 60 * minutes
+    new, end = valid(files.read(path), selectors, limits), time.monotonic() + 60 * minutes
     known = files.add(recorded, new.to_dict("records"))
     shapes: dict[str, tuple[int, int]] = {}
+    readable = set(names)
     with ExitStack() as stack:
         workers = stack.enter_context(connected(cluster)) if cluster else None
         for jobs in missing(known, names, selectors, splits):
@@ -81,6 +98,7 @@ def run_missing(
                 shapes[jobs[0].table] = tables.read(jobs[0].table).X.shape
             except (DataError, OSError) as error:
                 print(f"{jobs[0].table} is left out: {error}", flush=True)
+                readable.discard(jobs[0].table)
                 continue
             for row in _rows(jobs, known, shapes, limits, end, workers):
                 new, known = files.add(new, [row]), files.add(known, [row])
@@ -88,7 +106,10 @@ def run_missing(
                 print(describe(row), flush=True)
             if time.monotonic() > end:
                 break
-    return known
+    left = sum(map(len, missing(known, sorted(readable), selectors, splits)))
+    total = math.prod(map(len, (readable, selectors, splits)))
+    note = f"time is up: {left} of {total} selections are left; the same command continues"
+    return known, note if left else ""
 
 
 def _rows(
@@ -103,8 +124,7 @@ def _rows(
     todo = []
     for job in jobs:
         if earlier := stopped_before(job, known, shapes):
-            reason = f"was stopped on {earlier}, which is no larger"
-            yield {**job._asdict(), "failure": "time", "reason": reason, "versions": versions()}
+            yield of_job(job) | earlier
         else:
             todo.append(job)
     if workers is None:

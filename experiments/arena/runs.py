@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import operator
 import platform
 import warnings
 from importlib import metadata
@@ -29,6 +31,11 @@ DRAWS = 5
 
 #: The failure of a selector that cannot learn from a kind of target; it does not count.
 NOT_FOR_TASK = "not for this task"
+
+#: What a selector returns.
+_ANSWER = (
+    "return indices of columns, best first, in an array or a list, or a tuple (ranking, number)"
+)
 
 #: Limits of a judge: they are the same for all, and generous.
 _JUDGING = Limits(3600.0, 32_000.0)
@@ -58,18 +65,20 @@ def ranking_of(answer: Answer, columns: int, k: int) -> Ranking:
       k: the number that was asked for.
 
     Raises:
-      ConfigError: if the ranking is empty, holds a column twice, or one that does not exist, or if
-        the number is not one of columns.
+      ConfigError: if the ranking is empty, holds a column twice, or one that does not exist, if
+        the number is not one of columns, or for anything else.
     """
     number = None
     if isinstance(answer, tuple):
+        if len(answer) != 2:
+            raise ConfigError(f"the answer is a tuple of {len(answer)}; {_ANSWER}")
         answer, number = answer
-    order = np.asarray(answer)
+    try:
+        order = np.asarray(answer)
+    except ValueError:
+        raise ConfigError(f"the answer is a list of parts of several shapes; {_ANSWER}") from None
     if order.ndim != 1 or not order.size or order.dtype.kind not in "iu":
-        raise ConfigError(
-            f"the ranking has shape {order.shape} and type {order.dtype}; return indices of "
-            "columns, best first"
-        )
+        raise ConfigError(f"the ranking has shape {order.shape} and type {order.dtype}; {_ANSWER}")
     if len(np.unique(order)) < len(order) or order.min() < 0 or order.max() >= columns:
         raise ConfigError(
             f"the ranking must have distinct columns from 0 to {columns - 1}; it has "
@@ -78,9 +87,14 @@ def ranking_of(answer: Answer, columns: int, k: int) -> Ranking:
         )
     if number is None and len(order) < min(k, columns):
         number = len(order)
-    if number is not None and not 0 <= int(number) <= columns:
-        raise ConfigError(f"the number of columns is {number}; return one from 0 to {columns}")
-    return Ranking(order.astype(int), None if number is None else int(number))
+    return Ranking(order.astype(int), None if number is None else _number_of(number, columns))
+
+
+def _number_of(number: Any, columns: int) -> int:
+    with contextlib.suppress(TypeError):
+        if 0 <= operator.index(number) <= columns:
+            return operator.index(number)
+    raise ConfigError(f"the number of columns is {number!r}; return an integer from 0 to {columns}")
 
 
 def selector_of(name: str) -> Select:
@@ -116,15 +130,15 @@ def run(job: Job, limits: Limits) -> dict[str, Any]:
       selector; ``ranking``, its first columns; scores ``JUDGE@SIZE`` and ``JUDGE@own``; ``number``
       of columns that it chose itself; where the informative columns are known, ``found``, the share
       of them among as many first columns, and ``false``, the share of others among those that it
-      chose itself; ``versions``.
+      chose itself; ``versions``; ``source``, the checksum of a selector's file; ``limit`` that a
+      failure by time (CPU seconds) or memory (MiB) exceeded.
     """
     table, data = TABLES[job.table], tables.read(job.table)
     rows = tables.split(table, data, job.split)
     columns = rows.X.shape[1]
     sizes = tables.sizes(columns)
     shuffled = np.random.default_rng((job.split, columns)).permutation(columns)
-    row: dict[str, Any] = {**job._asdict(), "failure": "", "reason": "", "versions": versions()}
-    row |= {"rows": len(rows.y), "columns": columns}
+    row = of_job(job) | {"rows": len(rows.y), "columns": columns}
     if job.selector == ALL:
         scores = _judged(rows, table.metric, np.arange(columns), (columns,))
         return row | {key.replace(f"@{columns}", "@all"): value for key, value in scores.items()}
@@ -133,7 +147,7 @@ def run(job: Job, limits: Limits) -> dict[str, Any]:
     arguments = (job.selector, rows.X[:, shuffled], rows.y, max(sizes), job.split)
     outcome = call(select, arguments, limits)
     if outcome.failure or outcome.value is None:
-        return row | _failed(outcome)
+        return row | _failed(outcome) | {"limit": limits.of(outcome.failure)}
     row |= {"cpu_seconds": round(outcome.cpu_seconds, 2), "memory": round(outcome.memory)}
     ranking = outcome.value
     order = shuffled[ranking.columns]
@@ -143,6 +157,13 @@ def run(job: Job, limits: Limits) -> dict[str, Any]:
         scores = _judged(rows, table.metric, order, (ranking.number,))
         row |= {key.partition("@")[0] + "@own": value for key, value in scores.items()}
     return row | truth(data.informative, order, ranking.number)
+
+
+def of_job(job: Job) -> dict[str, Any]:
+    """The beginning of a row."""
+    source = submission.checksum(job.selector)
+    about = {"failure": "", "reason": "", "versions": versions(), "source": source}
+    return {**job._asdict(), **about}
 
 
 def truth(informative: np.ndarray, order: np.ndarray, number: int | None) -> dict[str, float]:

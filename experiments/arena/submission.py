@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import inspect
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.feature_selection import RFE
 
 import fsjax
 from experiments.arena.selectors import Answer, Select, by_score, is_classification
 from fsjax.errors import ConfigError
 
-#: Arguments of estimators that say how many columns to select.
+#: Arguments that say how many columns to select; the last one only in selectors, not in forests.
 _NUMBERS = ("n_features_to_select", "k", "max_features")
 
 #: Attributes of fitted estimators that score columns, higher is better.
 _SCORES = ("scores_", "feature_importances_", "coef_")
+
+
+def checksum(path: str) -> str:
+    """The SHA-256 of the file of ``FILE.py:NAME``; empty without such a file."""
+    file = Path(path.rpartition(":")[0])
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
 
 
 def load(path: str) -> Select:
@@ -85,39 +94,44 @@ def _of_method(method: fsjax.Method) -> Select:
 def _of_estimator(estimator: Any) -> Select:
     def select(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> Answer:
         model, known = clone(estimator), estimator.get_params()
-        numbers = {name: k for name in _NUMBERS if name in known}
+        selects = hasattr(model, "get_support")
+        # RFE does not rank the columns that it keeps.
+        number = 1 if isinstance(model, RFE) else k
+        names = _NUMBERS if selects else _NUMBERS[:-1]
+        numbers = {name: number for name in names if name in known}
         seeds = {"random_state": seed} if "random_state" in known else {}
         fitted = model.set_params(**numbers, **seeds).fit(X, y)
-        if hasattr(fitted, "ranking_"):
-            ranking = np.argsort(fitted.ranking_, kind="stable")
-        else:
-            ranking = _by_attributes(fitted, X.shape[1])
-        chosen = len(fitted.get_support(indices=True)) if hasattr(fitted, "get_support") else k
-        if chosen != k:
-            return ranking, chosen
-        return ranking
+        ranking = _ranking(fitted, X.shape[1])
+        chosen = len(fitted.get_support(indices=True)) if selects else k
+        return ranking if chosen in (k, numbers.get(_NUMBERS[0])) else (ranking, chosen)
 
     return select
 
 
-def _by_attributes(fitted: Any, columns: int) -> np.ndarray:
-    """The order of a fitted estimator that has no ``ranking_``: chosen columns, then by score."""
-    chosen = np.zeros(columns, bool)
-    says_something = hasattr(fitted, "get_support")
-    if says_something:
-        chosen = np.asarray(fitted.get_support())
-    scores = np.zeros(columns)
-    for name in _SCORES:
-        # SelectFromModel holds the model that scores columns.
-        holder = fitted if hasattr(fitted, name) else getattr(fitted, "estimator_", None)
-        if hasattr(holder, name):
-            values = np.abs(np.atleast_2d(np.asarray(getattr(holder, name), float)))
-            scores, says_something = values.sum(axis=0), True
-            break
-    if not says_something:
+def _ranking(fitted: Any, columns: int) -> np.ndarray:
+    """All columns by ``ranking_``, or chosen ones first, and those of equal rank by their score."""
+    chosen = np.asarray(fitted.get_support()) if hasattr(fitted, "get_support") else None
+    scores = _scores(fitted, columns, chosen)
+    ranks = getattr(fitted, "ranking_", None if chosen is None else ~chosen)
+    if ranks is None and scores is None:
         raise ConfigError(
             f"{type(fitted).__name__} says nothing about columns; it needs ranking_, get_support, "
             f"{', '.join(_SCORES[:-1])} or {_SCORES[-1]} after fit"
         )
-    order = by_score(scores)
-    return np.concatenate([order[chosen[order]], order[~chosen[order]]])
+    order = np.arange(columns) if scores is None else by_score(scores)
+    return order if ranks is None else order[np.argsort(np.asarray(ranks)[order], kind="stable")]
+
+
+def _scores(fitted: Any, columns: int, chosen: np.ndarray | None) -> np.ndarray | None:
+    """Scores of all columns, ``(columns,)``, higher is better, or ``None`` if there are none."""
+    # Selectors of scikit-learn hold the model that scores columns, some a model of the chosen ones.
+    for holder, name in itertools.product((fitted, getattr(fitted, "estimator_", None)), _SCORES):
+        if hasattr(holder, name):
+            values = np.atleast_2d(np.asarray(getattr(holder, name), float))
+            values = (np.abs(values) if name == "coef_" else values).sum(axis=0)
+            if chosen is None or len(values) == columns:
+                return values
+            scores = np.full(columns, -np.inf)
+            scores[chosen] = values
+            return scores
+    return None

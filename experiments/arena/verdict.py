@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.arena.judges import JUDGES
-from experiments.arena.ratings import MIN_TABLES, Ratings, Scores, rate, scored
+from experiments.arena.ratings import CERTAIN, MIN_TABLES, Ratings, Scores, rate, scored
 from experiments.arena.runs import ALL, NOT_FOR_TASK, SPLITS
 from experiments.arena.selectors import RANDOM
 from experiments.arena.tables import SIZES, TABLES
@@ -183,7 +183,8 @@ def sentence(name: str, ratings: Ratings) -> str:
         f"{name}: place {names.index(name) + 1} of {len(names)}, Elo {ratings.elo[name]:.0f} "
         f"({limits}random columns 1000).\n"
         f"Certainly better than {_list(better)}; certainly worse than {_list(worse)}; the tables "
-        f"are too few to tell for the other {unknown}."
+        f"are too few to tell for the other {unknown}. Certain is what holds in at least "
+        f"{100 * CERTAIN:g} % of {len(ratings.draws):,} draws of the tables."
     )
 
 

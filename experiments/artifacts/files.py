@@ -1,20 +1,24 @@
 """Writes the files of a run: metrics, result, scores and configuration."""
 
+import contextlib
 import csv
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from experiments.artifacts import environment
 from experiments.artifacts.published import published
 from fsjax.engine.result import FitResult
 from fsjax.engine.stability import stability_metrics
+from fsjax.errors import ConfigError
 from fsjax.storage.atomic_files import atomic_open, write_text
+from fsjax.tables.readers.file_type import first_line
 
 
 def write_metrics_csv(result: FitResult, path: str | Path) -> None:
@@ -122,6 +126,30 @@ def write_json(value: Any, path: str | Path) -> None:
     """Writes a value as JSON after :func:`plain`; OSError if it cannot be written."""
     text = json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False)
     write_text(path, f"{text}\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads an object that :func:`write_json` wrote; ConfigError for any other content."""
+    with _damage_of(path):
+        value = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(value, dict):
+            raise ValueError("it is no object")
+    return value
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Reads a CSV file of a launcher; ConfigError if it is damaged."""
+    with _damage_of(path):
+        return pd.read_csv(path)
+
+
+@contextlib.contextmanager
+def _damage_of(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        reason = f"{path} is damaged ({first_line(error)})"
+        raise ConfigError(f"{reason}; remove it, and the same command writes it again") from None
 
 
 def plain(value: Any) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from experiments.artifacts.files import read_json, read_table
 from experiments.artifacts.html import facts_table, inline_svg, page_of, rows_table
 from experiments.artifacts.statistics.trials import mean_interval
 from experiments.artifacts.text_tables import finite, format_value
@@ -36,6 +37,9 @@ CAPTIONS = {
     "regularization": "AUC by regularization strength",
 }
 
+#: Tables of the launchers that write no ``result.json``.
+_WITHOUT_RESULT = ("accuracy.csv", "regularization.csv")
+
 #: The largest number of rows of a CSV file that a page shows.
 MAX_ROWS = 200
 
@@ -51,7 +55,7 @@ def write_report(workdir: str | Path) -> Path:
       The path of the page.
 
     Raises:
-      ConfigError: if there is no finished run in the folder or below it.
+      ConfigError: if there is no finished run in the folder or below it, or a file is damaged.
     """
     workdir = Path(workdir)
     path = workdir / "report.html"
@@ -61,10 +65,10 @@ def write_report(workdir: str | Path) -> Path:
     folders = (config.parent for config in workdir.glob("*/config.json"))
     below = sorted(folder for folder in folders if _finished(folder))
     if not below:
-        raise ConfigError(
-            f"{workdir} holds no finished run, nor do its subfolders; name the --workdir of a "
-            "launcher"
-        )
+        reason = "holds no finished run, nor do its subfolders; name the --workdir of a launcher"
+        if (workdir / "config.json").exists():
+            reason = "holds an unfinished run; give its command again, and it continues"
+        raise ConfigError(f"{workdir} {reason}")
     for folder in below:
         write_report(folder)
     sections = itertools.chain(_index(below), _pictures(workdir))
@@ -73,15 +77,18 @@ def write_report(workdir: str | Path) -> Path:
 
 
 def _finished(workdir: Path) -> bool:
-    return (workdir / "result.json").exists() or any(workdir.glob("*.csv"))
+    return any((workdir / name).exists() for name in ("result.json", *_WITHOUT_RESULT))
+
+
+def _result(workdir: Path) -> dict[str, Any]:
+    """The content of ``result.json``; empty for a launcher that writes none."""
+    path = workdir / "result.json"
+    return read_json(path) if path.exists() else {}
 
 
 def _run(workdir: Path) -> Iterable[str]:
     """Yields the sections about one run."""
-    config = json.loads((workdir / "config.json").read_text())
-    result: dict[str, Any] = {}
-    if (workdir / "result.json").exists():
-        result = json.loads((workdir / "result.json").read_text())
+    config, result = read_json(workdir / "config.json"), _result(workdir)
     facts = {name: config.pop(name, None) for name in ("versions", "device", "git_revision")}
     command = config.pop("command", None)
     yield facts_table(_what(config, result, facts))
@@ -91,7 +98,7 @@ def _run(workdir: Path) -> Iterable[str]:
         yield "<h2>Results</h2>" + metrics_table(result["results"], result.get("settings", ()))
     for csv in sorted(workdir.glob("*.csv")):
         if csv.stem != "metrics":
-            yield f"<h2>{html.escape(csv.name)}</h2>" + _frame(pd.read_csv(csv))
+            yield f"<h2>{html.escape(csv.name)}</h2>" + _frame(read_table(csv))
     yield from _pictures(workdir)
     if "selected" in result:
         yield "<h2>Selected columns</h2>" + _selected(result)
@@ -216,8 +223,7 @@ def _index(folders: Sequence[Path]) -> Iterable[str]:
     results, labels = [], []
     for folder in folders:
         link = f"<a href='{html.escape(folder.name)}/report.html'>{html.escape(folder.name)}</a>"
-        path = folder / "result.json"
-        result = json.loads(path.read_text()) if path.exists() else {}
+        result = _result(folder)
         if "metrics" in result:
             results.append(result)
             labels.append({"run": folder.name, "data set": result["dataset"]})

@@ -26,17 +26,7 @@ from experiments.benchmarks import (
 from experiments.launch import cli
 from fsjax.errors import ConfigError, nearest
 
-_MODULES = (
-    concrete,
-    sparse,
-    selectors,
-    sweep,
-    first_fit,
-    text,
-    topology,
-    costs,
-    checkpoints,
-)
+_MODULES = (concrete, sparse, selectors, sweep, first_fit, text, topology, costs, checkpoints)
 
 
 def measure(name: str, devices: int) -> str:

@@ -9,20 +9,8 @@ import jax.numpy as jnp
 import optax
 
 import fsjax
-from experiments.benchmarks.timing import (
-    Case,
-    case,
-    looped,
-    random_plan,
-    rounded,
-    training_seconds,
-)
-from fsjax.methods.shared.layers import (
-    ConnectedLayer,
-    MaskedLayer,
-    RuleInputs,
-    SparseLayer,
-)
+from experiments.benchmarks.timing import Case, case, looped, random_plan, rounded, training_seconds
+from fsjax.methods.shared.layers import ConnectedLayer, MaskedLayer, RuleInputs, SparseLayer
 from fsjax.nets import Feedforward
 from fsjax.nets.networks import outputs_of
 from fsjax.sparsity import (

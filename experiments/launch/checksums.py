@@ -5,6 +5,7 @@ A finished run records the SHA-256 of all its files, an unfinished run those of 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,9 @@ from typing import Any
 
 from fsjax.storage.atomic_files import named_errors, write_text
 from fsjax.storage.identity import Identity
+from fsjax.tables.datasets.catalog import ENTRIES
+from fsjax.tables.datasets.files import places
+from fsjax.tables.readers.file_type import candidates
 
 NAME = "checksums.json"
 
@@ -66,6 +70,33 @@ def damaged(workdir: Path) -> list[str]:
         return [path.name]
     files = record["files"].items()
     return [name for name, entry in files if not _is_undamaged(workdir / name, entry["sha256"])]
+
+
+def of_table(data: Mapping[str, Any]) -> str | None:
+    """The SHA-256 of a table that ``config.data`` names by its path; ``None`` if it names none.
+
+    Raises:
+      OSError: if a file cannot be read.
+    """
+    name, target = str(data.get("name")), str(data.get("target"))
+    places_of_name = candidates(name, tuple(places(data.get("dir")).values()))
+    path = next(filter(Path.exists, places_of_name), None)
+    if name in ENTRIES or path is None:
+        return None
+    # The target of a .npy file may be in another one; a converted table is a folder.
+    targets = (path.with_suffix(".y.npy"), Path(target).expanduser(), path.parent / target)
+    parts = [path, *(each for each in targets if each.suffix == ".npy")]
+    files = [
+        part for part in (sorted(path.iterdir()) if path.is_dir() else parts) if part.is_file()
+    ]
+    sums = [_sha256_of(file, file.stat().st_mtime_ns, file.stat().st_size) for file in files]
+    return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
+
+
+@functools.lru_cache
+def _sha256_of(path: Path, mtime: int, size: int) -> str:
+    """The SHA-256 of a file, read once while it stays the same."""
+    return _sha256(path)
 
 
 def _read(path: Path) -> dict[str, Any] | None:

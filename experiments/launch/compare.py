@@ -18,6 +18,7 @@ from experiments.launch.config import load_config, override
 from experiments.launch.experiment import run_experiment
 from experiments.launch.run_folder import recorded_accuracy
 from fsjax.engine.compilation import cache_by_default
+from fsjax.errors import ConfigError
 from fsjax.storage.atomic_files import write_text
 from fsjax.tables.datasets.catalog import named_protocol
 
@@ -37,6 +38,19 @@ def label_of(name: str) -> str:
     """The name of a config's folder: ``wast-madelon-quick`` for ``wast.py:madelon,quick``."""
     path, _, variant = name.partition(":")
     return "-".join([Path(path).stem, *filter(None, re.split("[,:]", variant))])
+
+
+def labelled(names: Sequence[str]) -> dict[str, str]:
+    """Configs by :func:`label_of`; ConfigError if two have the same."""
+    labels: dict[str, str] = {}
+    for name in names:
+        if (label := label_of(name)) in labels:
+            raise ConfigError(
+                f"--configs has {labels[label]} and {name}, whose results would both be in the "
+                f"folder {label}; name each config once, by files of different names"
+            )
+        labels[label] = name
+    return labels
 
 
 def data_of(config: ConfigDict) -> dict[str, Any]:
@@ -59,9 +73,7 @@ def differing(
 
 
 def comparisons(
-    results: Mapping[str, Mapping[str, Any]],
-    workdir: Path,
-    data: Mapping[str, Mapping[str, Any]],
+    results: Mapping[str, Mapping[str, Any]], workdir: Path, data: Mapping[str, Mapping[str, Any]]
 ) -> str:
     """Compares the results of each group with the same data set, task and test rows.
 
@@ -125,8 +137,8 @@ def main() -> None:
     cache_by_default()
     fsjax.use_cpu_devices()
     configs = {}
-    for name in join_variants(values.configs):
-        config = configs[label_of(name)] = load_config(name)
+    for label, name in labelled(join_variants(values.configs)).items():
+        config = configs[label] = load_config(name)
         for assignment in values.set:
             override(config, assignment)
     if values.cluster is not None:

@@ -11,12 +11,12 @@ from ml_collections import ConfigDict
 
 import fsjax
 from experiments import artifacts
+from experiments.artifacts.files import read_json
 from experiments.launch.run_folder import (
     begin_run,
     check_workdir,
     end_run,
     finished_result,
-    read_result,
     save_pictures,
 )
 from fsjax import report
@@ -144,7 +144,7 @@ def _run_experiment(config: ConfigDict, workdir: Path, progress: bool) -> dict[s
     end_run(config, workdir)
     if progress:
         print(f"wrote the results to {workdir} after {time.perf_counter() - started:.1f} s")
-    return read_result(workdir)
+    return read_json(workdir / "result.json")
 
 
 def check_evaluation(config: ConfigDict, method: fsjax.Method, dataset: Dataset) -> None:

@@ -6,15 +6,16 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
 from experiments import artifacts
+from experiments.artifacts.files import read_json, read_table
 from experiments.launch import checksums
 from experiments.launch.cli import is_launcher
 from fsjax import report
@@ -24,26 +25,16 @@ from fsjax.storage.atomic_files import remove_leftovers
 from fsjax.storage.identity import Identity
 
 TABLES = (
-    "metrics.csv",
-    "accuracy.csv",
-    "sparsity.csv",
-    "layers.csv",
-    "regularization.csv",
-    "sweep.csv",
-    "table.txt",
-    "sizes.json",
-)
+    "metrics.csv", "accuracy.csv", "sparsity.csv", "layers.csv", "regularization.csv",
+    "sweep.csv", "table.txt", "sizes.json",
+)  # fmt: skip
 PICTURES = (
-    "curves",
-    "selection",
-    "stability",
-    "path",
-    "accuracy",
-    "accuracy_sparsity",
-    "layer_sparsity",
-    "regularization",
-    "sweep",
-)
+    "curves", "selection", "stability", "path", "accuracy", "accuracy_sparsity",
+    "layer_sparsity", "regularization", "sweep",
+)  # fmt: skip
+
+#: The checksum of a table that is given by a path, in ``config.json``.
+_TABLE = "sha256 of data.name"
 
 #: File formats of pictures.
 FORMATS = ("png", "svg")
@@ -80,7 +71,10 @@ def check_workdir(config: ConfigDict, workdir: Path) -> bool:
             f"workdir {workdir} has no config.json, but files that the run would replace "
             f"({', '.join(names)}); choose another folder"
         )
-    if earlier is not None and (changes := identity(config).changes(earlier)):
+    now = identity(config)
+    # Earlier versions did not record the table, and a finished run is read without it.
+    parts = ("settings", "data") if earlier and earlier.data and now.data else ("settings",)
+    if earlier is not None and (changes := now.changes(earlier, parts)):
         raise ConfigError(
             f"workdir {workdir} holds another run ({changes}); choose another folder, or remove "
             "this one to start again"
@@ -89,14 +83,18 @@ def check_workdir(config: ConfigDict, workdir: Path) -> bool:
 
 
 def identity(config: ConfigDict) -> Identity:
-    """The identity of a configuration's run: two runs are the same if theirs are equal."""
-    return _identity_of_fields(json.loads(config.to_json()))
+    """The identity of a configuration's run: two runs are the same if theirs are equal.
+
+    It has the checksum of a table that is given by a path.
+    """
+    fields = json.loads(config.to_json())
+    return _identity_of_fields(fields, checksums.of_table(fields.get("data") or {}))
 
 
-def _identity_of_fields(fields: dict[str, Any]) -> Identity:
+def _identity_of_fields(fields: dict[str, Any], table: str | None) -> Identity:
     # A run may be resumed on other devices, so this field is not part of its identity.
     fields.get("train", {}).pop("batch_devices", None)
-    return Identity(settings=fields)
+    return Identity(settings=fields, data={_TABLE: table} if table else {})
 
 
 def _identity_of_file(path: Path) -> Identity:
@@ -107,7 +105,7 @@ def _identity_of_file(path: Path) -> Identity:
             fields.pop(added)
         for added in ("command", "continued"):
             fields.pop(added, None)
-        return _identity_of_fields(fields)
+        return _identity_of_fields(fields, fields.pop(_TABLE, None))
     except (ValueError, KeyError, AttributeError, TypeError):
         raise ConfigError(
             f"{path} is not a configuration of fsjax; choose another workdir"
@@ -122,27 +120,12 @@ def finished_result(config: ConfigDict, workdir: Path, progress: bool) -> dict[s
     """
     if not check_workdir(config, workdir):
         return None
-    result = read_result(workdir)
+    result = read_json(workdir / "result.json")
     if not (workdir / "report.html").exists():
         artifacts.write_report(workdir)
     if progress:
         print(f"{workdir} already holds this finished run; its results are:")
     return result
-
-
-def read_result(workdir: Path) -> dict[str, Any]:
-    """Reads ``result.json`` of a folder.
-
-    Raises:
-      ConfigError: if the file is damaged.
-    """
-    path = workdir / "result.json"
-    try:
-        return json.loads(path.read_text())
-    except ValueError as error:
-        raise ConfigError(
-            f"{path} is damaged ({error}); remove it, and the same command writes it again"
-        ) from None
 
 
 def begin_run(config: ConfigDict, workdir: Path) -> None:
@@ -159,14 +142,17 @@ def begin_run(config: ConfigDict, workdir: Path) -> None:
     remove_leftovers(workdir)
     path = workdir / "config.json"
     earlier = json.loads(path.read_text()) if path.exists() else None
-    artifacts.write_config_json(json.loads(config.to_json()), path, _command(), earlier)
+    fields = {**json.loads(config.to_json()), **identity(config).data}
+    artifacts.write_config_json(fields, path, _command(), earlier)
 
 
 def end_run(config: ConfigDict, workdir: Path) -> None:
     """Marks the run as finished: writes ``report.html``, and the checksums of all other files."""
     artifacts.write_report(workdir)
-    names = {"config.json", *WRITTEN} - {"report.html"}
-    checksums.write_checksums(workdir, identity(config), names)
+    names, path = {"config.json", *WRITTEN} - {"report.html"}, workdir / "config.json"
+    # The table may have changed since the run began.
+    began = _identity_of_file(path) if path.exists() else Identity()
+    checksums.write_checksums(workdir, replace(identity(config), data=began.data), names)
 
 
 def _command() -> str | None:
@@ -195,7 +181,7 @@ def recorded_accuracy(workdir: Path) -> np.ndarray | None:
     path = workdir / "metrics.csv"
     if not path.exists():
         return None
-    table = pd.read_csv(path)
+    table = read_table(path)
     table = table[(table["split"] == "test") & (table["metric"] == "accuracy")]
     if table["epoch"].nunique() < 2:
         return None

@@ -47,17 +47,10 @@ MANY = 10_000
 
 #: Fields outside ``config.method`` that may be swept over.
 FIELDS = (
-    "num_features",
-    "data.noise_std",
-    "data.scaling",
-    "data.split",
-    "data.valid_fraction",
-    "train.num_epochs",
-    "train.batch_size",
-    "train.best_by",
-    "train.min_steps_per_epoch",
+    "num_features", "data.noise_std", "data.scaling", "data.split", "data.valid_fraction",
+    "train.num_epochs", "train.batch_size", "train.best_by", "train.min_steps_per_epoch",
     "train.shuffle",
-)
+)  # fmt: skip
 
 
 def read_grid(config: ml_collections.ConfigDict, sweeps: Sequence[str]) -> dict[str, list[Any]]:

@@ -6,13 +6,13 @@ They are about the searches of section 4.1. The runs are those of ``experiments.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from experiments.artifacts.files import read_json
 from experiments.artifacts.markdown import as_rows
 from experiments.artifacts.published import published_value
 from experiments.papers.results import read_cells
@@ -42,7 +42,7 @@ def collect(folder: Path) -> list[dict[str, Any]]:
     """The rows of all finished runs in the subfolders of a folder."""
     rows = []
     for path in sorted(folder.glob("*/accuracy.csv")):
-        config = json.loads((path.parent / "config.json").read_text())
+        config = read_json(path.parent / "config.json")
         name, network = config["data"]["name"], config["network"]["network"]
         variant = name if network == "mlp" else f"{name},{network}"
         commit = (config.get("git_revision") or "")[:7]

@@ -35,10 +35,7 @@ CAPTIONS = {
     ("ctre", "10"): "Accuracy (%) by the order of the searches",
     ("ip_cae", "1"): "Reconstruction error (Frobenius norm over D)",
     ("ip_cae", "2"): "Accuracy (%)",
-    (
-        "ip_cae",
-        "3",
-    ): "Speed-up: all epochs over those until CAE's last value is surpassed",
+    ("ip_cae", "3"): "Speed-up: all epochs over those until CAE's last value is surpassed",
     ("ip_cae", "6"): "200 or 1000 epochs",
 }
 

@@ -204,7 +204,6 @@ def merged(old_table: pd.DataFrame, rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 def write_results(table: pd.DataFrame, path: Path) -> None:
     """Writes the file atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, table.to_csv(index=False, lineterminator="\n"))
 
 

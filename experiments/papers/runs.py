@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import glob
 import itertools
-import json
 import math
 import time
 from collections import Counter
@@ -16,9 +15,10 @@ from typing import Any
 import ml_collections
 
 from configs.rewiring import WAST_NUM_FEATURES
+from experiments.artifacts.files import read_json
 from experiments.launch.config import load_config
 from experiments.launch.experiment import run_experiment
-from experiments.launch.run_folder import check_workdir, read_result
+from experiments.launch.run_folder import check_workdir
 from experiments.papers.cells import Cell, Run, run_of, trains
 from experiments.papers.curves import compared_with
 from experiments.papers.results import Cost
@@ -185,8 +185,7 @@ def read(run: Run, seeds: int, workdir: Path, first: int | None = None) -> dict[
     if not (folder / "result.json").exists():
         return None
     check_workdir(config_of(run, seeds, first), folder)
-    result = read_result(folder)
-    config = json.loads((folder / "config.json").read_text())
+    result, config = (read_json(folder / name) for name in ("result.json", "config.json"))
     spent = folder / "cpu_seconds.txt"
     return {
         **result,

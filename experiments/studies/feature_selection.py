@@ -12,7 +12,7 @@ from ml_collections import ConfigDict
 import fsjax
 from experiments import artifacts
 from experiments.artifacts.figures.accuracy import plot_accuracy
-from experiments.artifacts.files import write_json
+from experiments.artifacts.files import read_table, write_json
 from experiments.launch import cli, run_folder
 from experiments.launch.csv_rows import add_rows, read_rows
 from experiments.launch.experiment import load_data, make_plan
@@ -35,13 +35,9 @@ TITLES = {
 
 #: Metrics of the searches, in the table besides accuracies.
 METRICS = (
-    "strength",
-    "search_steps",
-    "exact_selection",
-    "mask_converged",
-    "undecided_percentage",
+    "strength", "search_steps", "exact_selection", "mask_converged", "undecided_percentage",
     "undecided_open_percentage",
-)
+)  # fmt: skip
 
 
 def paper_sizes(config: ConfigDict, dataset: Dataset, splits: list[Split]) -> list[int]:
@@ -190,7 +186,7 @@ def collect(workdir: Path) -> pd.DataFrame:
             f"no */accuracy.csv under {workdir}; run a config first: "
             f"--config=configs/feature_selection.py:isolet --workdir={workdir}/isolet"
         )
-    table = pd.concat([pd.read_csv(path) for path in paths], ignore_index=True)
+    table = pd.concat([read_table(path) for path in paths], ignore_index=True)
     draw(table, workdir)
     artifacts.write_report(workdir)
     return table

@@ -14,11 +14,7 @@ from ml_collections import ConfigDict
 import fsjax
 from experiments.artifacts.figures.sparsity import plot_accuracy_sparsity, plot_layer_sparsity
 from experiments.artifacts.files import plain, write_json
-from experiments.artifacts.statistics.trials import (
-    interval_text,
-    mean_interval,
-    rows_of_setting,
-)
+from experiments.artifacts.statistics.trials import interval_text, mean_interval, rows_of_setting
 from experiments.launch import cli, run_folder
 from experiments.launch.csv_rows import add_rows, read_rows
 from experiments.launch.experiment import load_data, make_plan

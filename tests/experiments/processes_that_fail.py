@@ -12,6 +12,10 @@ def busy() -> None:
         pass
 
 
+def waits() -> None:
+    time.sleep(60)
+
+
 def greedy() -> None:
     held = []
     while True:

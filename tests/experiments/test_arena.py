@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,9 @@ from bad_calls import refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from launcher import launch_here
-from processes_that_fail import busy, fails, greedy, leaves
+from processes_that_fail import busy, fails, greedy, leaves, waits
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
@@ -32,10 +35,10 @@ from experiments.arena import (
 from experiments.arena.conclusions import REFERENCE
 from experiments.arena.judges import judge_each
 from experiments.arena.processes import Limits, call
-from experiments.arena.ratings import Scores, rate, scored
+from experiments.arena.ratings import Scores, rate, scored, wins
 from experiments.arena.runs import ALL, Job, ranking_of, truth
 from experiments.arena.selectors import RANDOM, f_test
-from experiments.arena.submission import as_selector, load
+from experiments.arena.submission import as_selector, checksum, load
 from experiments.arena.tables import TABLES, Table
 
 #: Enough for any of these.
@@ -60,14 +63,17 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     ("function", "limits", "failure", "reason"),
     [
         (busy, Limits(0.3, 8000.0), "time", "more than 0.3 CPU seconds"),
+        (waits, Limits(9.0, 8000.0), "time", "more than 0.9 seconds, of which 0."),
         (greedy, Limits(60.0, 400.0), "memory", "more than 400 MiB"),
         (fails, ENOUGH, "error", "ValueError: the table (processes_that_fail.py:"),
         (leaves, ENOUGH, "crash", "the process ended with 3"),
     ],
 )
 def test_a_process_is_ended_at_its_limits(
-    function: Any, limits: Limits, failure: str, reason: str
+    function: Any, limits: Limits, failure: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if function is waits:
+        monkeypatch.setattr(processes, "_PATIENCE", 0.1)
     outcome = call(function, (), limits)
     assert outcome.failure == failure and outcome.reason.startswith(reason)
 
@@ -87,7 +93,10 @@ def test_a_worker_that_may_not_start_processes_is_told(monkeypatch: pytest.Monke
         ([0.5, 1.0], "return indices of columns"),
         ([], "return indices of columns"),
         ([[0], [1]], "shape"),
-        (([0, 1], 5), "the number of columns is 5; return one from 0 to 4"),
+        (([0, 1], 5), "the number of columns is 5; return an integer from 0 to 4"),
+        (([0, 1], 3.7), "the number of columns is 3.7; return an integer from 0 to 4"),
+        ((0, 1, 2), "a tuple of 3; return indices of columns, best first, in an array or a list"),
+        ([[0, 1], 3], "several shapes; return indices of columns, best first"),
     ],
 )
 def test_answers_that_are_no_ranking_are_refused(answer: Any, message: str) -> None:
@@ -176,6 +185,25 @@ def test_ratings_order_selectors_and_know_what_is_certain() -> None:
     # Seconds grow with the strength: b is on the front only if it is rated above c.
     assert verdict.front(table)[-1] == "a" and RANDOM not in verdict.front(table)
     assert ("b" in verdict.front(table)) == (table.loc["b", "elo"] > table.loc["c", "elo"])
+
+
+def test_ratings_are_at_the_maximum_and_hardly_depend_on_the_seed() -> None:
+    strength = {RANDOM: 0.0, **{f"s{number}": 0.5 * number for number in range(12)}}
+    scores = scored(fake_rows(strength, 6.0))
+    won = np.nansum(wins(scores), axis=0) * ~np.eye(len(strength), dtype=bool)
+    first, second = np.triu_indices(len(strength), 1)
+    pairs = np.eye(len(strength))[first] - np.eye(len(strength))[second]
+    model = LogisticRegression(C=10.0, fit_intercept=False, tol=1e-9, max_iter=1000).fit(
+        np.vstack([pairs, pairs]),
+        np.repeat([1, 0], len(first)),
+        np.concatenate([won[first, second], won[second, first]]),
+    )
+    elo = pd.Series(400.0 / np.log(10) * model.coef_[0], scores.selectors)
+    elo += 1000.0 - elo[RANDOM]
+    rated = [rate(scores, seed=seed) for seed in range(4)]
+    pd.testing.assert_series_equal(rated[0].elo.sort_index(), elo.sort_index(), atol=0.01, rtol=0)
+    better = [{p for p in permutations(elo.index, 2) if r.certainly_better(*p)} for r in rated]
+    assert 40 < len(better[0]) < 50 and all(len(better[0] ^ other) < 3 for other in better)
 
 
 def test_random_columns_are_the_mean_of_several_draws(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,14 +323,57 @@ def test_submissions_are_functions_estimators_or_methods(tmp_path: Path) -> None
 
 
 def test_what_is_missing_comes_split_by_split_and_what_was_stopped_is_not_tried_on_more() -> None:
-    known = pd.DataFrame([{"table": "wine", "selector": "a", "split": 0, "failure": "time"}])
+    stopped = {"table": "wine", "selector": "a", "split": 0, "failure": "memory", "limit": 9.0}
+    known = pd.DataFrame([stopped])
     batches = list(runner.missing(known, ["wine", "digits"], ["a", "b"], (0, 1)))
     assert batches[0] == [Job("wine", "b", 0)] and batches[1][0].table == "digits"
     assert [batch[0].split for batch in batches] == [0, 0, 1, 1]
     shapes = {"wine": (100, 13), "digits": (900, 64), "diabetes": (300, 10)}
-    assert runner.stopped_before(Job("digits", "a", 0), known, shapes) == "wine"
-    assert runner.stopped_before(Job("diabetes", "a", 0), known, shapes) == ""
-    assert runner.stopped_before(Job("digits", "b", 0), known, shapes) == ""
+    reason = "was stopped on wine, which is no larger"
+    failure = {"failure": "memory", "limit": 9.0, "reason": reason}
+    assert runner.stopped_before(Job("digits", "a", 0), known, shapes) == failure
+    assert not runner.stopped_before(Job("diabetes", "a", 0), known, shapes)
+    assert not runner.stopped_before(Job("digits", "b", 0), known, shapes)
+
+
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        ({}, 0),
+        ({"limit": 30.0}, 0),  # of a run that did not fail
+        ({"source": "of an earlier file"}, 1),
+        ({"source": None}, 1),
+        ({"failure": "error", "source": "of an earlier file"}, 1),
+        ({"failure": "time", "limit": 60.0}, 0),
+        ({"failure": "time", "limit": 30.0}, 1),
+        ({"failure": "memory", "limit": 4000.0}, 1),
+        ({"selector": "F test", "source": None, "failure": "time"}, 0),
+    ],
+)
+def test_rows_of_an_edited_file_and_of_smaller_limits_are_run_again(
+    change: dict[str, Any], left: int, tmp_path: Path
+) -> None:
+    mine = f"{tmp_path}/mine.py:select"
+    (tmp_path / "mine.py").write_text("select = None\n")
+    line = {"selector": mine, "source": checksum(mine), "failure": "", **change}
+    path, none = tmp_path / "rows.parquet", rows.read(tmp_path / "none")
+    rows.write(rows.add(none, [{"table": "wine", "split": 0, **line}]), path)
+    some = (["wine"], [line["selector"]], 0.0, ENOUGH, (0,))
+    known, note = runner.run_missing(path, none, *some)
+    assert len(known) == 1 - left
+    assert note.startswith("time is up: 1 of 1 selections are left;") is bool(left)
+    assert rows.rivals(known, mine).equals(known) and rows.rivals(known, "other.py:one").empty == (
+        bool(left) or line["selector"] == mine
+    )
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_selector_without_rows_has_no_place() -> None:
+    mine = "mine.py:select"
+    rated = page.report(fake_rows({RANDOM: 0.0, "a": 8.0}, 0.0), mine)
+    assert rated.endswith(
+        "mine.py:select has no place: of its 0 rows on these tables none is rated"
+    )
 
 
 @pytest.mark.usefixtures("few_draws")
@@ -318,6 +389,52 @@ def test_the_pages_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "a &lt;b&gt; on wine: split 0: " in shown and "a <b>" not in shown
     assert "75.0" in (docs / "tables" / "arena_by_table.md").read_text().splitlines()[-1]
     assert (docs / "pictures" / "arena_front.png").stat().st_size > 10_000
+
+
+class Scorer(BaseEstimator):
+    """Has an attribute with given values, after fit."""
+
+    def __init__(self, name: str = "scores_", values: tuple = ()) -> None:
+        self.name, self.values = name, values
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Scorer:
+        setattr(self, self.name, np.array(self.values))
+        return self
+
+
+class Tied(Scorer):
+    """Selects two columns, whose ranks are equal, and holds a model of them."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Scorer:
+        self.ranking_, self.estimator_ = [1, 2, 1], Scorer("coef_", (0.1, -5.0)).fit(X, y)
+        return self
+
+    def get_support(self, indices: bool = False) -> np.ndarray:
+        return np.array([0, 2] if indices else [True, False, True])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "order"),
+    [
+        (Scorer("scores_", (-3.0, -1.0, -2.0)), [1, 2, 0]),
+        (Scorer("coef_", (-3.0, -1.0, 2.0)), [0, 2, 1]),
+        (Tied(), [2, 0, 1]),
+    ],
+)
+def test_scores_of_estimators_are_read_as_they_are_meant(estimator: Any, order: list[int]) -> None:
+    assert list(as_selector(estimator)(np.zeros((4, 3)), np.arange(4), 2, 0)) == order
+
+
+def test_numbers_of_columns_are_set_where_they_are_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, used = generated.shifted(200, 12, 3, 1.5), []
+    fit = ExtraTreesClassifier.fit
+    watched = lambda self, X, y: used.append(self.max_features) or fit(self, X, y)  # noqa: E731
+    monkeypatch.setattr(ExtraTreesClassifier, "fit", watched)
+    as_selector(ExtraTreesClassifier(5, max_features=2))(data.X, data.y, 6, 0)
+    assert used == [2]
+    svm = SVC(kernel="linear")
+    whole = np.argsort(RFE(svm, n_features_to_select=1).fit(data.X, data.y).ranking_)
+    np.testing.assert_array_equal(as_selector(RFE(svm))(data.X, data.y, 6, 0), whole)
 
 
 #: Looks for the rows that judge, everywhere in its process.

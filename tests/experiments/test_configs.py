@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from bad_calls import refuses
 from marks import slow_ids, some_long
 from quick_configs import MODULES, quick, quick_any
 
 from configs import any as any_method
-from configs import wast
+from configs import feature_selection, regularize, wast
 from experiments.launch.experiment import build_method, load_data, make_plan, run_experiment
 from fsjax.data import available
 from fsjax.errors import ConfigError
@@ -88,6 +90,20 @@ def test_any_method_has_a_config_of_its_own_defaults(name: str) -> None:
     arguments = {"num_features": 50} if builder.registration.takes_number else {}
     assert build_method(config) is builder(**arguments)
     assert config.task == builder().about.tasks[0]
+
+
+@pytest.mark.parametrize(
+    ("config", "variant", "words"),
+    [
+        (feature_selection, "digits,reconstruction", "unknown variant 'reconstruction'"),
+        (regularize, "quick,classification", "unknown variant 'classification'"),
+        (regularize, "madelon,ehr_like", "has madelon and ehr_like; choose one"),
+        (any_method, "snip,digits,isolet", "has digits and isolet; choose one"),
+        (any_method, "digits,regression,classification", "has regression and classification;"),
+    ],
+)
+def test_no_word_of_a_variant_is_ignored(config: ModuleType, variant: str, words: str) -> None:
+    refuses(lambda: config.get_config(variant), words)
 
 
 def test_a_task_that_an_autoencoder_does_not_have_is_refused() -> None:

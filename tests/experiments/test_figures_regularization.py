@@ -5,10 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from experiments.artifacts.figures.regularization import (
-    better_pvalue,
-    regularization_table,
-)
+from experiments.artifacts.figures.regularization import better_pvalue, regularization_table
 from experiments.artifacts.statistics.trials import mean_interval
 
 STRENGTHS = {

@@ -4,10 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments.artifacts.figures.sparsity import (
-    plot_accuracy_sparsity,
-    sparsity_points,
-)
+from experiments.artifacts.figures.sparsity import plot_accuracy_sparsity, sparsity_points
 from fsjax.errors import DataError
 
 

@@ -11,14 +11,7 @@ import pytest
 from configs import papers
 from experiments.launch.experiment import build_method
 from experiments.papers import reference, reproduce, results, runs, verdicts
-from experiments.papers.cells import (
-    PAPERS,
-    Cell,
-    cells_of,
-    chosen,
-    run_of,
-    value_of,
-)
+from experiments.papers.cells import PAPERS, Cell, cells_of, chosen, run_of, value_of
 from experiments.papers.curves import compared_values
 from fsjax.errors import ConfigError
 from fsjax.methods import METHODS

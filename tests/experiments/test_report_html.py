@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
 import pytest
+from bad_calls import refuses
 from matplotlib.figure import Figure
 
 from experiments import artifacts
 from experiments.artifacts import page as page_of_runs
 from fsjax import report
-from fsjax.errors import ConfigError
 
 
 def leave_run(folder: Path, accuracy: list[float]) -> Path:
@@ -59,6 +60,21 @@ def test_a_folder_of_runs(tmp_path: Path) -> None:
     assert (tmp_path / "two" / "report.html").exists()
 
 
-def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="holds no finished run"):
-        artifacts.write_report(tmp_path)
+def test_a_folder_without_finished_runs_is_refused(tmp_path: Path) -> None:
+    refuses(lambda: artifacts.write_report(tmp_path), "holds no finished run")
+    folder = leave_run(tmp_path / "run", [80.0, 90.0])
+    (folder / "result.json").rename(folder / "metrics.csv")
+    refuses(lambda: artifacts.write_report(folder), "run holds an unfinished run; give its command")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *itertools.product(("config.json", "result.json"), (b"", b"[]", b'{"method": "c', b"\xff")),
+        *itertools.product(("accuracy.csv",), (b"", b"\xff", b"a\n1,2,3\n1,2,3,4\n")),
+    ],
+)
+def test_damaged_files_are_named(name: str, content: bytes, tmp_path: Path) -> None:
+    folder = leave_run(tmp_path / "run", [80.0, 90.0])
+    (folder / name).write_bytes(content)
+    refuses(lambda: artifacts.write_report(folder), f"{folder / name} is damaged (")

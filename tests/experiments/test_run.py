@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import ml_collections
 import numpy as np
 import pytest
+from bad_calls import refuses
 from launcher import launch_here
 from quick_configs import quick
 
@@ -21,6 +22,7 @@ from experiments.launch import checksums, compare
 from experiments.launch import experiment as launch_module
 from experiments.launch.config import load_config
 from experiments.launch.experiment import run_experiment
+from experiments.launch.run_folder import begin_run, check_workdir, end_run
 from fsjax.errors import ConfigError, DataError
 
 
@@ -262,5 +264,56 @@ def test_variants_that_the_comma_has_cut_are_joined() -> None:
     assert names == ["configs/wast.py:madelon,quick", "configs/set.py", "configs/snip.py:isolet"]
     assert compare.join_variants([]) == []
     assert compare.label_of(names[0]) == "wast-madelon-quick"
+    several = ["a/x.py:digits", "a/x.py:isolet", "b/x.py:digits"]
+    refuses(lambda: compare.labelled(several), "both be in the folder x-digits; name each config")
+    assert list(compare.labelled(several[:2])) == ["x-digits", "x-isolet"]
     config = load_config(names[0])
     assert (config.method.name, config.data.name, len(config.seeds)) == ("wast", "madelon", 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("table.csv", "table.csv"),
+        ("X.npy", "X.y.npy"),
+        ("X.npy", "labels.npy"),
+        ("all", "all/X.npy"),
+    ],
+)
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_a_folder_is_not_used_again_for_another_content_of_a_table(
+    name: str, changed: str, is_finished: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "all").mkdir()
+    for file in ("table.csv", "X.npy", "X.y.npy", "labels.npy", "all/X.npy", "all/y.npy"):
+        (tmp_path / file).write_text("1")
+    config, workdir = quick(fisher_score), tmp_path / "run"
+    config.data.update(name=f"{tmp_path / name}", target="labels.npy")
+    workdir.mkdir()
+    begin_run(config, workdir)
+    if is_finished:
+        (workdir / "result.json").write_text("{}")
+        end_run(config, workdir)
+    assert check_workdir(config, workdir) is is_finished
+    content = (tmp_path / changed).read_text()
+    (tmp_path / changed).write_text("2")
+    refuses(lambda: check_workdir(config, workdir), "another run (sha256 of data.name was '")
+    (tmp_path / changed).write_text(content)
+    assert check_workdir(config, workdir) is is_finished
+    # Of an earlier version.
+    (workdir / checksums.NAME).unlink(missing_ok=True)
+    fields = json.loads((workdir / "config.json").read_text())
+    del fields["sha256 of data.name"]
+    (workdir / "config.json").write_text(json.dumps(fields))
+    assert check_workdir(config, workdir) is is_finished
+
+
+def test_the_table_of_a_run_is_the_one_with_which_it_began(tmp_path: Path) -> None:
+    config, table = quick(fisher_score), tmp_path / "table.csv"
+    config.data.name = str(table)
+    table.write_text("1")
+    begin_run(config, tmp_path)
+    table.write_text("changed meanwhile")
+    (tmp_path / "result.json").write_text("{}")
+    end_run(config, tmp_path)
+    refuses(lambda: check_workdir(config, tmp_path), "holds another run")

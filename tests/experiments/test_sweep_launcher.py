@@ -85,10 +85,7 @@ def test_protocols_judge_each_setting_with_its_own_options(monkeypatch: pytest.M
         (["method.density=0.1,0.1"], "give at least one value, and each only once"),
         (["method.density=0.1", "method.density=0.2"], "is given twice"),
         (["method.hidden=(100,),(2"], "write tuples as (100,),(200,100)"),
-        (
-            [f"num_features={','.join(map(str, range(1, 22)))}"],
-            "105 rows (settings times seeds)",
-        ),
+        ([f"num_features={','.join(map(str, range(1, 22)))}"], "105 rows (settings times seeds)"),
         (["num_features=5,65"], "num_features=65 but X has 64 columns"),
     ],
 )

@@ -29,4 +29,4 @@ def test_a_target_from_a_file_keeps_its_digits_and_fit_says_what_to_do(tmp_path:
     data = fsjax.data.load_table(path, target="y")
     np.testing.assert_array_equal(data.y, y)
     with pytest.raises(DataError, match="float32 is too coarse for the target .* its mean"):
-        fsjax.fit(fsjax.methods.neural_network(), data, task="regression", num_features=1, num_epochs=1)
+        fsjax.fit(fsjax.methods.neural_network(), data, num_features=1, task="regression")

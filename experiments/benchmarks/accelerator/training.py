@@ -128,7 +128,6 @@ def pieces(size: Size) -> dict[str, Piece]:
         add(f"count/{name}", count, training)
     for name, training in images(size).items():
         by_name[f"images/{name}"] = Piece(
-            functools.partial(time_images, training),
-            functools.partial(compile_steps, training, 1),
+            functools.partial(time_images, training), functools.partial(compile_steps, training, 1)
         )
     return by_name

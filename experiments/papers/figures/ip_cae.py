@@ -122,9 +122,7 @@ def decoders() -> list[Point]:
             method,
             name,
             training(
-                method,
-                "reconstruction",
-                fields=() if hidden == (200,) else (("hidden", hidden),),
+                method, "reconstruction", fields=() if hidden == (200,) else (("hidden", hidden),)
             ),
         )
     ]

@@ -72,7 +72,6 @@ def write_rows(path: Path, figure: str, points: Sequence[Point], commit: str) ->
         }
         for value in points
     ]
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_results(pd.DataFrame(rows, columns=COLUMNS), path)
 
 

@@ -52,23 +52,13 @@ def trained(training: Training) -> fsjax.FitResult:
     if training.change is not None:
         method = training.change(method)
     plan = make_plan(
-        config,
-        method,
-        dataset,
-        task=config.task,
-        num_features=config.num_features,
-        progress=False,
+        config, method, dataset, task=config.task, num_features=config.num_features, progress=False
     )
     return evaluated(config, plan.fit()[0], dataset)
 
 
 def curve(
-    panel: str,
-    series: str,
-    metric: str,
-    values: np.ndarray,
-    every: int = 10,
-    scale: float = 1.0,
+    panel: str, series: str, metric: str, values: np.ndarray, every: int = 10, scale: float = 1.0
 ) -> list[Point]:
     """A curve over epochs at the first one, and at each multiple of ``every``.
 

@@ -38,6 +38,7 @@ from fsjax.auto.contest.row_rankings import full_order, on_all_rows
 from fsjax.auto.contest.rule import nested_scores
 from fsjax.auto.contest.scoring import choose_metric
 from fsjax.auto.reading.columns import design_of_array
+from fsjax.storage.atomic_files import write_text
 
 #: Fresh rows for the truth, and draws of random columns.
 _FRESH, _RANDOM = 20_000, 10
@@ -248,7 +249,6 @@ def main() -> None:
     """Entry point."""
     settings = flags.FLAGS
     path = Path(settings.workdir) / "comparisons.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
     table = read_rows(path)
     done = set() if table.empty else set(zip(table["kind"], table["draw"], strict=True))
     with threadpool_limits(1):
@@ -259,8 +259,7 @@ def main() -> None:
     text = summary(table).to_markdown(index=False, disable_numparse=True)
     print(text)
     if settings.publish:
-        folder = Path(settings.publish)
-        (folder / "selection_study_comparisons.md").write_text(text + "\n")
+        write_text(Path(settings.publish) / "selection_study_comparisons.md", text + "\n")
 
 
 def define_flags() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import flax.linen as nn
@@ -24,6 +23,7 @@ from absl import flags
 from experiments.launch import cli
 from experiments.studies.sparsity.networks import LeNet5
 from fsjax import sparsity
+from fsjax.storage.atomic_files import write_text
 from fsjax.typing import PyTree
 
 
@@ -66,9 +66,7 @@ def main() -> None:
                 row = measure(*NETWORKS[name], density, batch, options.seconds)
                 rows.append({"network": name, **row})
                 print(*rows[-1].values(), flush=True)
-    path = Path(options.out)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pd.DataFrame(rows).to_csv(path, index=False)
+    write_text(options.out, pd.DataFrame(rows).to_csv(index=False))
 
 
 def measure(

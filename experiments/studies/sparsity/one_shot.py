@@ -9,7 +9,6 @@ number of inputs is divisible by 4. It measures loss and accuracy on the test ro
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +20,7 @@ from experiments.studies.sparsity.networks import Problem, cross_entropy, proble
 from experiments.studies.sparsity.train import train
 from fsjax import sparsity
 from fsjax.sparsity.structures import Structure
+from fsjax.storage.atomic_files import write_text
 from fsjax.typing import PyTree
 
 #: Structures by name; each keeps half of the connections.
@@ -63,9 +63,7 @@ def main() -> None:
                 rows.append((name, label, method, seed, round(loss, 4), round(accuracy, 2)))
                 print(*rows[-1], flush=True)
     columns = ["network", "structure", "method", "seed", "loss", "accuracy"]
-    path = Path(options.out)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pd.DataFrame(rows, columns=columns).to_csv(path, index=False)
+    write_text(options.out, pd.DataFrame(rows, columns=columns).to_csv(index=False))
 
 
 def has_groups_of_four(path: tuple[str, ...], leaf: jax.Array) -> bool:

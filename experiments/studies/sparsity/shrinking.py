@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -27,6 +26,7 @@ from experiments.launch import cli
 from experiments.studies.sparsity.inference import milliseconds
 from experiments.studies.sparsity.networks import cross_entropy, standardised, text
 from fsjax import sparsity
+from fsjax.storage.atomic_files import write_text
 from fsjax.typing import PyTree
 
 #: Batch sizes of which a call is timed.
@@ -185,9 +185,7 @@ def main() -> None:
             )
             rows.append({"network": name, "seed": seed, **row})
             print(rows[-1], flush=True)
-    path = Path(options.out)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pd.DataFrame(rows).to_csv(path, index=False)
+    write_text(options.out, pd.DataFrame(rows).to_csv(index=False))
 
 
 def _case(name: str) -> tuple[Case, tuple[Any, Any]]:

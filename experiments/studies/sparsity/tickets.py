@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +22,7 @@ from absl import flags
 from experiments.launch import cli
 from experiments.studies.sparsity.networks import Problem, cross_entropy, problem
 from fsjax import sparsity
+from fsjax.storage.atomic_files import write_text
 from fsjax.typing import PyTree
 
 #: A training: ``(params, masks, seed, first) -> params``, from the step ``first`` on.
@@ -65,9 +65,7 @@ def main() -> None:
             rows.append((label, step, seed, accuracy(chosen, params)))
             print(*rows[-1], flush=True)
     columns = ["network", "rewound to step", "seed", "accuracy"]
-    path = Path(options.out)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pd.DataFrame(rows, columns=columns).to_csv(path, index=False)
+    write_text(options.out, pd.DataFrame(rows, columns=columns).to_csv(index=False))
 
 
 def start(chosen: Problem, seed: int) -> PyTree:

@@ -9,7 +9,6 @@ fine-tuned on some of the digits 5 to 9.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -23,6 +22,7 @@ from experiments.launch import cli
 from experiments.studies.sparsity.networks import Problem, cross_entropy, problem
 from fsjax import sparsity
 from fsjax.sparsity import Recipe
+from fsjax.storage.atomic_files import write_text
 from fsjax.typing import PyTree
 
 
@@ -66,10 +66,8 @@ def main() -> None:
                 params = train({"params": layers}, seed, rate, *few)
                 rows.append((label, density, rate, seed, accuracy(chosen, high_digits, params)))
                 print(*rows[-1], flush=True)
-    path = Path(options.out)
-    path.parent.mkdir(parents=True, exist_ok=True)
     columns = ["recipe", "density", "learning rate", "seed", "accuracy"]
-    pd.DataFrame(rows, columns=columns).to_csv(path, index=False)
+    write_text(options.out, pd.DataFrame(rows, columns=columns).to_csv(index=False))
 
 
 def recipes(densities: list[str], steps: int) -> dict[tuple[str, float], Recipe | None]:
