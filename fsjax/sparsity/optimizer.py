@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
@@ -25,7 +26,6 @@ from fsjax.errors import ConfigError
 from fsjax.sparsity.kernel_axes import AxesByPath, check_known, kernel_axes, to_layers
 from fsjax.sparsity.masks import Where, apply_masks, is_kernel, is_packed, pack, unpack
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.schedules import TopologySchedule
 from fsjax.sparsity.topology import number_to_drop
 from fsjax.sparsity.trees import is_masked_out, leaves_by_name, path_name
 from fsjax.sparsity.updates import (
@@ -369,26 +369,33 @@ def _count_wrong(leaf: Array, mask: Array) -> Array:
 def _problems_of_recipe(
     recipe: Recipe, layers: Mapping[str, Array], step: int, num_steps: int | None
 ) -> Iterator[str]:
-    times = recipe.times
     if recipe.drop is not None and num_steps is not None:
-        if not _has_change(times, num_steps):
+        progress = _progress(recipe, num_steps)
+        if progress is None:
             yield f"no connection ever changes in {num_steps} steps"
         elif not recipe.prunes and not _has_rewiring(recipe, layers, num_steps):
             yield "no connection ever changes: the fraction of every layer is less than one"
-        elif recipe.prunes and float(times(num_steps)) < 1:
-            share = float(times(num_steps))
-            yield f"after {num_steps} steps pruning is only {share:.0%} of its way; end it earlier"
-    if recipe.prunes and not (_has_change(times, step) and float(times(step)) >= 1):
-        return
+        elif recipe.prunes and progress < 1:
+            yield (
+                f"after {num_steps} steps pruning is only {progress:.0%} of its way; end it earlier"
+            )
+    finished = recipe.prunes and (_progress(recipe, step) or 0) >= 1
     try:
-        recipe.check_masks(OrderedDict(layers), lambda path, layer: True)
+        recipe.check_masks(OrderedDict(layers), lambda path, layer: True, finished=finished)
     except ConfigError as error:
-        yield str(error)
+        skipped = "; nothing is pruned at steps whose gradients are not finite" if finished else ""
+        yield f"{error}{skipped}"
 
 
-def _has_change(times: TopologySchedule, step: int) -> bool:
-    """Whether a change has come by a step."""
-    return bool(jnp.any(jax.vmap(times.is_due)(jnp.arange(1, step + 1))))
+def _progress(recipe: Recipe, step: int) -> float | None:
+    """How far pruning is after the changes up to a step; ``None`` if there was no change."""
+    steps = jnp.arange(1, step + 1)
+    due = np.asarray(jax.vmap(recipe.is_due)(steps))
+    if not due.any():
+        return None
+    shares = np.asarray(jax.vmap(lambda step: jnp.float32(recipe.times(step)))(steps))[due]
+    # Only the straight-through estimator gives connections back.
+    return float(shares[-1] if recipe.straight_through else shares.max())
 
 
 def _has_rewiring(recipe: Recipe, layers: Mapping[str, Array], num_steps: int) -> bool:
@@ -397,7 +404,7 @@ def _has_rewiring(recipe: Recipe, layers: Mapping[str, Array], num_steps: int) -
         return True
     steps = jnp.arange(1, num_steps + 1)
     fractions = jax.vmap(lambda step: jnp.float32(recipe.fraction_at(step)))(steps)
-    largest = jnp.max(jnp.where(jax.vmap(recipe.times.is_due)(steps), fractions, 0))
+    largest = jnp.max(jnp.where(jax.vmap(recipe.is_due)(steps), fractions, 0))
     return any(bool(number_to_drop(mask, largest)) for mask in layers.values())
 
 

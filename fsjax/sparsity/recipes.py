@@ -318,8 +318,15 @@ class Recipe:
             except ConfigError as error:
                 raise ConfigError(f"{name}: {error}") from None
 
-    def check_masks(self, masks: PyTree, where: Where = is_kernel) -> None:
+    def check_masks(
+        self, masks: PyTree, where: Where = is_kernel, *, finished: bool = False
+    ) -> None:
         """Checks that masks, for example restored ones, agree with this recipe.
+
+        Args:
+          masks: bool arrays.
+          where: which of them are masks of this recipe.
+          finished: whether pruning has come to its end; before, there may be more connections.
 
         Raises:
           ConfigError: if a mask does not have the structure or the number of connections of the
@@ -329,7 +336,8 @@ class Recipe:
         shapes, names = [leaf.shape for leaf in leaves.values()], list(leaves)
         self._check_fits(dict(zip(names, shapes, strict=True)))
         structure = self.structure or unstructured()
-        exact = not self.prunes and self.rules.keep_counts
+        counts: dict[str, int] = {}
+        finals: dict[str, int] = {}
         for (name, mask), units in zip(leaves.items(), self.units(shapes, names), strict=True):
             layout = structure.layout(mask.shape)
             active = layout.active(mask)
@@ -340,11 +348,17 @@ class Recipe:
                     f"{name}: the mask does not have the structure {structure}; give masks of the "
                     "same recipe"
                 )
-            if exact and per_group[0] != units:
+            counts[name], finals[name] = int(mask.sum()), structure.connections(mask.shape, units)
+        if not (self.prunes or self.rules.keep_counts):
+            return
+        if self.scope == "global":
+            counts, finals = ({"all layers": sum(of.values())} for of in (counts, finals))
+        exact = finished or not self.prunes or self.schedule is None
+        for name, count in counts.items():
+            if count < finals[name] or (exact and count > finals[name]):
                 raise ConfigError(
-                    f"{name}: the mask has {int(mask.sum())} active connections, but the recipe "
-                    f"requires {structure.connections(mask.shape, units)}; give masks of the same "
-                    "recipe"
+                    f"{name}: the mask has {count} active connections, but the recipe requires "
+                    f"{'' if exact else 'at least '}{finals[name]}; give masks of the same recipe"
                 )
 
     def is_due(self, step: Array) -> Array:
