@@ -92,14 +92,14 @@ class Recipe:
       fraction: share of the active connections that is replaced in a change, in [0, 1]: a number,
         which may be traced, or an Optax schedule of the step.
       every: steps between two changes, at least 1; the first change is at step ``every``, counted
-        from 1. Not used if ``schedule`` is one of :mod:`fsjax.sparsity.schedules`.
+        from 1. Not used if ``schedule`` says when changes are due.
       end_step: no changes from this step on; ``None`` for no end.
       grow_init: initializer of the weights of new connections.
       replaces_step: whether a change replaces the gradient step (RigL) instead of following it.
       structure: which connections are added and removed together, from
         :mod:`fsjax.sparsity.structures`; ``None`` is unstructured.
-      schedule: when connections change, from :mod:`fsjax.sparsity.schedules`; it replaces
-        ``every`` and ``end_step``. For pruning it also determines the progress, and may be a
+      schedule: when connections change, from :mod:`fsjax.sparsity.schedules` or your own with
+        ``is_due``; it replaces ``every`` and ``end_step``. For pruning it also determines the progress, and may be a
         function from the step to the progress from dense (0) to ``density`` (1), evaluated every
         ``every`` steps.
       scope: whether pruning compares the connections within each ``"layer"``, or those of all
@@ -183,7 +183,7 @@ class Recipe:
             )
         if self.grow is not None and self.straight_through:
             raise ConfigError("straight_through=True chooses among all connections; give grow=None")
-        if self.grow is not None and not isinstance(self.times, Periodic):
+        if self.grow is not None and isinstance(self.times, Polynomial | Timed):
             raise ConfigError(
                 f"schedule={self.schedule} prunes, but with a grow rule the number of connections "
                 "is constant; give fsjax.sparsity.periodic(every), or grow=None"
@@ -220,7 +220,7 @@ class Recipe:
         every = Periodic(self.every, 0, self.end_step)
         if self.schedule is None:
             return every
-        if isinstance(self.schedule, Periodic | Polynomial):
+        if isinstance(self.schedule, TopologySchedule):
             return self.schedule
         return Timed(self.schedule, every)
 
@@ -363,7 +363,7 @@ class Recipe:
 
     def is_due(self, step: Array) -> Array:
         """Whether connections change at a step, counted from 1."""
-        return self.times.is_due(step)
+        return jnp.asarray(self.times.is_due(step))
 
     def change(
         self,

@@ -6,6 +6,7 @@ Covers ``fsjax.sparsity.named_recipes``, ``fsjax.sparsity.recipes``.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -68,6 +69,16 @@ def test_bad_masks_are_refused() -> None:
 
 
 @bad_calls(
+    ({"fraction": 30, "end_step": 300}, "fraction=30", "0 to 1"),
+    ({"fraction": -0.3, "end_step": 300}, "fraction=-0.3", "0 to 1"),
+    ({"end_step": 0}, "end_step=0", "from 1"),
+)
+@pytest.mark.parametrize("build", [sparsity.rigl, sparsity.srigl])
+def test_fractions_that_decay_are_checked(build: Callable, bad: tuple) -> None:
+    refuses(lambda: build(0.1, **bad[0]), *bad[1:])
+
+
+@bad_calls(
     ({"density": 1.5}, "density=1.5", "above 0 to 1"),
     ({"density": 0.0}, "density=0.0", "above 0"),
     ({"epsilon": -1}, "epsilon=-1", "above 0"),
@@ -90,6 +101,8 @@ def test_recipes_have_the_settings_that_were_asked_for() -> None:
     fractions = [float(rigl.fraction_at(step)) for step in (0, 6, 12)]
     np.testing.assert_allclose(fractions, [0.4, 0.2, 0.0], atol=1e-6)
     assert sparsity.rigl(0.2).fraction_at(99) == 0.3
+    own = sparsity.rigl(0.2, fraction=optax.linear_schedule(0.5, 0.1, 10), end_step=12, every=3)
+    assert float(own.fraction_at(5)) == pytest.approx(0.3)
     ctre = sparsity.ctre_sim(epsilon=1, fraction=0.1, distribution="er")
     assert (ctre.epsilon, ctre.fraction, ctre.distribution) == (1, 0.1, "er")
     cht = sparsity.cht(0.2, grow=grow.sampled_short_paths, end_step=500)
