@@ -24,7 +24,7 @@ from jax import Array
 
 from fsjax.errors import ConfigError
 from fsjax.sparsity.kernel_axes import AxesByPath, check_known, kernel_axes, to_layers
-from fsjax.sparsity.masks import Where, apply_masks, is_kernel, is_packed, pack, unpack
+from fsjax.sparsity.masks import Where, apply_masks, is_kernel, is_packed, masked, pack, unpack
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.topology import number_to_drop
 from fsjax.sparsity.trees import is_masked_out, leaves_by_name, path_name
@@ -199,13 +199,13 @@ def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
     as those of a pruned network without :func:`with_masks`.
     """
     masks = masks_of(opt_state)
-    masked = jax.tree.map(
-        lambda mask, leaf: leaf if is_masked_out(mask) else jnp.where(mask, leaf, 0),
+    sparse = jax.tree.map(
+        lambda mask, leaf: leaf if is_masked_out(mask) else masked(leaf, mask),
         masks,
         params,
         is_leaf=is_masked_out,
     )
-    numbers, rest = leaves_by_name(params), leaves_by_name(masked)
+    numbers, rest = leaves_by_name(params), leaves_by_name(sparse)
     for path, mask in leaves_by_name(masks).items():
         if isinstance(rest[path], jax.core.Tracer):
             break
@@ -216,7 +216,7 @@ def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
                 "not 0 are lost; keep its connections with with_masks",
                 stacklevel=2,
             )
-    return masked
+    return sparse
 
 
 def forward_params(params: PyTree, opt_state: PyTree) -> PyTree:
@@ -226,14 +226,15 @@ def forward_params(params: PyTree, opt_state: PyTree) -> PyTree:
     weights get the gradient that they would have if they were active (straight-through estimator).
     Recipes with ``straight_through`` need this in the loss; with others it changes only gradients.
     """
-    return jax.tree.map(
-        lambda mask, p: (
-            p if is_masked_out(mask) else p + jax.lax.stop_gradient(jnp.where(mask, p, 0) - p)
-        ),
-        masks_of(opt_state),
-        params,
-        is_leaf=is_masked_out,
-    )
+
+    def passed(mask: Array, leaf: Array) -> Array:
+        if is_masked_out(mask):
+            return leaf
+        if not jnp.issubdtype(leaf.dtype, jnp.inexact):  # No gradients, and bool has no minus.
+            return masked(leaf, mask)
+        return leaf + jax.lax.stop_gradient(masked(leaf, mask) - leaf)
+
+    return jax.tree.map(passed, masks_of(opt_state), params, is_leaf=is_masked_out)
 
 
 def with_masks(

@@ -99,9 +99,9 @@ class Recipe:
       structure: which connections are added and removed together, from
         :mod:`fsjax.sparsity.structures`; ``None`` is unstructured.
       schedule: when connections change, from :mod:`fsjax.sparsity.schedules` or your own with
-        ``is_due``; it replaces ``every`` and ``end_step``. For pruning it also determines the progress, and may be a
-        function from the step to the progress from dense (0) to ``density`` (1), evaluated every
-        ``every`` steps.
+        ``is_due``; it replaces ``every`` and ``end_step``. For pruning it also determines the
+        progress, and may be a function from the step to the progress from dense (0) to ``density``
+        (1), evaluated every ``every`` steps.
       scope: whether pruning compares the connections within each ``"layer"``, or those of all
         layers (``"global"``).
       momentum_decay: decay of the running mean of the gradients, in [0, 1], which rules see as

@@ -105,9 +105,7 @@ def steps_to(end: float) -> sparsity.Recipe:
 SKIPPED = {
     "one shot": sparsity.magnitude(0.2, schedule=sparsity.one_shot(1)),
     "all layers": sparsity.global_magnitude(0.2, schedule=sparsity.one_shot(1)),
-    "structure": sparsity.magnitude(
-        structure=sparsity.n_of_m(2, 5), schedule=sparsity.one_shot(1)
-    ),
+    "structure": sparsity.magnitude(structure=sparsity.n_of_m(2, 5), schedule=sparsity.one_shot(1)),
 }
 
 
