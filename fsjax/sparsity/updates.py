@@ -364,8 +364,13 @@ def keep_moments(
     """The state of an optimiser where connections were kept, its initial value elsewhere."""
     fresh = optimizer.init(changed.params)
     selected = _in_place_of_copies(optimizer, state, changed.kept)
+    leaves = jax.tree.leaves(changed.params)
+    vector = (sum(leaf.size for leaf in leaves),)
 
     def choose(keep: Array | bool, old: Array, initial: Array) -> Array:
+        if jnp.shape(keep) != old.shape == vector:  # All parameters in one, of optax.flatten.
+            pairs = zip(jax.tree.leaves(changed.kept), leaves, strict=True)
+            keep = jnp.concatenate([jnp.broadcast_to(k, p.shape).reshape(-1) for k, p in pairs])
         # Factored moments have no entry for each connection.
         if isinstance(keep, bool) or keep.shape != old.shape:
             return old
