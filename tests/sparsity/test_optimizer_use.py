@@ -62,6 +62,10 @@ def test_bad_masks_are_refused() -> None:
     turned = {"dense": {"bias": jnp.ones(6, bool), "kernel": jnp.ones((6, 12), bool)}}
     flat = {"dense": jnp.ones((12, 6), bool)}
     refuses(lambda: sparsity.with_masks(state, flat), "structure")
+    with_turned = sparsity.sparse(
+        optax.sgd(0.1), sparsity.static(0.3), jax.random.key(0), masks=turned
+    )
+    refuses(lambda: with_turned.init(SMALL), "dense/kernel has shape (6, 12)", "(12, 6)")
     refuses(lambda: sparsity.with_masks(state, turned), "dense/kernel has shape (6, 12)", "(12, 6)")
     plain = optax.adam(0.1).init(SMALL)
     refuses(lambda: sparsity.masks_of(plain), "0 sparse optimisers", "wrap")
