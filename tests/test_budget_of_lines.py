@@ -13,7 +13,7 @@ from tools.architecture import ROOT
 #: Lines of ``.py`` files, docstrings and blank lines included, that each wing may have.
 BUDGETS = {
     "fsjax/auto": 13_150,
-    "fsjax/sparsity": 10_050,
+    "fsjax/sparsity": 10_110,
     "the core": 29_560,
     "experiments": 16_200,
     "tools": 2_000,
