@@ -75,7 +75,7 @@ def lottery_tickets(
 
     Examples:
       >>> params = {"kernel": jax.random.normal(jax.random.key(0), (6, 4))}
-      >>> def train(params, masks):  # the training loop, with sparsity.with_masks
+      >>> def train(params, masks):  # the training loop, with sparse(..., masks=masks)
       ...     return sparsity.apply_masks(jax.tree.map(jnp.sin, params), masks)
       >>> for ticket in sparsity.lottery_tickets(train, params, [0.8, 0.64]):
       ...     trained = train(ticket.params, ticket.masks)  # a sparsity.Ticket
@@ -120,6 +120,6 @@ def _check_trained(trained: PyTree, masks: PyTree) -> None:
             )
         if jnp.any((leaf != 0) & ~by_path[path]):
             raise ConfigError(
-                f"train returned {path} with weights that are not 0 at inactive connections; put "
-                "the masks into the optimiser, sparsity.with_masks(tx.init(params), masks)"
+                f"train returned {path} with weights that are not 0 at inactive connections; give "
+                "the masks to the optimiser, sparsity.sparse(..., masks=masks)"
             )

@@ -225,7 +225,12 @@ def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
 
 def apply_masks(params: PyTree, masks: PyTree) -> PyTree:
     """Sets parameters to 0 where the mask is false; ConfigError unless masks are bool."""
-    return jax.tree.map(lambda leaf, mask: jnp.where(mask, leaf, 0), params, bool_masks(masks))
+    return jax.tree.map(masked, params, bool_masks(masks))
+
+
+def masked(leaf: Array, mask: Array) -> Array:
+    """The array with 0 where the mask is false, in its own type."""
+    return jnp.where(mask, leaf, False)  # False is 0 in every type, and 0 in bool is int32.
 
 
 def bool_masks(masks: PyTree) -> PyTree:

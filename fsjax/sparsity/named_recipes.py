@@ -7,10 +7,12 @@ and all other options of :class:`fsjax.sparsity.Recipe`.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
 import optax
+from jax import Array
 
 from fsjax.sparsity import drop, grow
 from fsjax.sparsity.recipes import Density, Recipe
@@ -36,20 +38,22 @@ def evolutionary(density: Density | None = None, **options: Any) -> Recipe:
 def rigl(
     density: Density | None = None,
     *,
-    fraction: float = 0.3,
+    fraction: float | Array | optax.Schedule = 0.3,
     end_step: int | None = None,
     **options: Any,
 ) -> Recipe:
     """RigL (Evci et al., 2020): drops the smallest weights, grows where gradients are largest.
 
-    With ``end_step``, the fraction decays to 0 along a cosine, as in the paper, where changes end
-    after three quarters of the training. Without it, the fraction is constant. Arguments as in
-    :class:`Recipe`.
+    With ``end_step``, a fraction that is a number decays to 0 along a cosine, as in the paper,
+    where changes end after three quarters of the training. Without it, the fraction is constant.
+    Arguments as in :class:`Recipe`.
     """
-    # f/2 (1 + cos(pi t / T_end))
-    decayed = fraction if end_step is None else optax.cosine_decay_schedule(fraction, end_step)
     rules = {"drop": drop.magnitude, "grow": grow.gradient, "replaces_step": True}
-    return Recipe(density=density, fraction=decayed, end_step=end_step, **{**rules, **options})
+    recipe = Recipe(density=density, fraction=fraction, end_step=end_step, **{**rules, **options})
+    if end_step is None or callable(fraction):
+        return recipe
+    # f/2 (1 + cos(pi t / T_end))
+    return dataclasses.replace(recipe, fraction=optax.cosine_decay_schedule(fraction, end_step))
 
 
 def ctre_sim(density: Density | None = None, *, fraction: float = 0.2, **options: Any) -> Recipe:
@@ -82,7 +86,7 @@ def srigl(
     density: Density | None = None,
     *,
     output_axis: int = -1,
-    fraction: float = 0.3,
+    fraction: float | Array | optax.Schedule = 0.3,
     end_step: int | None = None,
     **options: Any,
 ) -> Recipe:

@@ -18,21 +18,23 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
+from fsjax.arguments import known
 from fsjax.errors import ConfigError
 from fsjax.sparsity.kernel_axes import AxesByPath, check_known, kernel_axes, to_layers
-from fsjax.sparsity.masks import Where, apply_masks, is_kernel, is_packed, pack, unpack
+from fsjax.sparsity.masks import Where, apply_masks, is_kernel, is_packed, masked, pack, unpack
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.schedules import TopologySchedule
 from fsjax.sparsity.topology import number_to_drop
-from fsjax.sparsity.trees import is_masked_out, leaves_by_name, path_name
+from fsjax.sparsity.trees import is_masked_out, leaves_by_name
 from fsjax.sparsity.updates import (
     Call,
     SparseState,
     Wrapper,
     fixed,
+    masks_like,
     moved,
     rewired,
     straight_through,
@@ -49,6 +51,7 @@ def sparse(
     axes: AxesByPath | None = None,
     output_first: bool | None = None,
     packed_masks: bool = False,
+    masks: PyTree | None = None,
 ) -> optax.GradientTransformationExtraArgs:
     """Wraps an optimiser so that it keeps the network sparse.
 
@@ -97,6 +100,9 @@ def sparse(
         ``(..., inputs, outputs)``, as in Flax and Haiku. ``None`` looks for modules of Equinox in
         the parameters.
       packed_masks: whether the state holds masks as bits, an eighth of the memory.
+      masks: the first connections, in place of those of the recipe: bool arrays in the structure of
+        the parameters, for example of :func:`fsjax.sparsity.snip_masks`, of any number, as
+        :func:`check` counts them.
 
     Masks of sharded parameters are sharded as these are.
 
@@ -113,11 +119,12 @@ def sparse(
       >>> masks = sparsity.masks_of(opt_state)
       >>> print(sparsity.summarize(params, masks))
       >>> print(sparsity.sparsity(masks), sparsity.count_active(masks))
+      >>> tx = sparsity.sparse(optax.adam(1e-3), recipe, jax.random.key(0), masks=masks)
       >>> opt_state = sparsity.with_masks(opt_state, masks)  # of a checkpoint, for example
       >>> params = sparsity.apply_masks(params, masks)
     """
     inner = optax.with_extra_args_support(inner)
-    wrapper = Wrapper(inner, recipe, where, axes, output_first, packed_masks)
+    wrapper = Wrapper(inner, recipe, where, axes, output_first, packed_masks, masks)
 
     def init(params: PyTree) -> SparseState:
         key_masks, key_state = jax.random.split(jax.random.clone(key))
@@ -199,13 +206,13 @@ def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
     as those of a pruned network without :func:`with_masks`.
     """
     masks = masks_of(opt_state)
-    masked = jax.tree.map(
-        lambda mask, leaf: leaf if is_masked_out(mask) else jnp.where(mask, leaf, 0),
+    sparse = jax.tree.map(
+        lambda mask, leaf: leaf if is_masked_out(mask) else masked(leaf, mask),
         masks,
         params,
         is_leaf=is_masked_out,
     )
-    numbers, rest = leaves_by_name(params), leaves_by_name(masked)
+    numbers, rest = leaves_by_name(params), leaves_by_name(sparse)
     for path, mask in leaves_by_name(masks).items():
         if isinstance(rest[path], jax.core.Tracer):
             break
@@ -216,7 +223,7 @@ def mask_params(params: PyTree, opt_state: PyTree) -> PyTree:
                 "not 0 are lost; keep its connections with with_masks",
                 stacklevel=2,
             )
-    return masked
+    return sparse
 
 
 def forward_params(params: PyTree, opt_state: PyTree) -> PyTree:
@@ -226,14 +233,15 @@ def forward_params(params: PyTree, opt_state: PyTree) -> PyTree:
     weights get the gradient that they would have if they were active (straight-through estimator).
     Recipes with ``straight_through`` need this in the loss; with others it changes only gradients.
     """
-    return jax.tree.map(
-        lambda mask, p: (
-            p if is_masked_out(mask) else p + jax.lax.stop_gradient(jnp.where(mask, p, 0) - p)
-        ),
-        masks_of(opt_state),
-        params,
-        is_leaf=is_masked_out,
-    )
+
+    def passed(mask: Array, leaf: Array) -> Array:
+        if is_masked_out(mask):
+            return leaf
+        if not jnp.issubdtype(leaf.dtype, jnp.inexact):  # No gradients, and bool has no minus.
+            return masked(leaf, mask)
+        return leaf + jax.lax.stop_gradient(masked(leaf, mask) - leaf)
+
+    return jax.tree.map(passed, masks_of(opt_state), params, is_leaf=is_masked_out)
 
 
 def with_masks(
@@ -244,7 +252,10 @@ def with_masks(
     axes: AxesByPath | None = None,
     output_first: bool | None = None,
 ) -> PyTree:
-    """The optimiser state with other masks, for example of :func:`fsjax.sparsity.snip_masks`.
+    """The optimiser state with other masks; before ``init``, give them to :func:`sparse` instead.
+
+    An optimiser whose state starts with a copy of the parameters, as schedule-free ones, has it
+    under the masks of ``init``, and only :func:`sparse` can begin with others.
 
     Args:
       opt_state: state of :func:`sparse` before the first step.
@@ -254,35 +265,17 @@ def with_masks(
 
     Raises:
       ConfigError: if the tree or the shapes differ from those of the parameters, if masks are
-        neither bool nor 0 and 1, or if they do not have the structure or the counts of the recipe.
+        neither bool nor 0 and 1, if they do not have the structure or the counts of the recipe, or,
+        outside of ``jit``, if the state has a copy of the parameters.
     """
-    present, masks = masks_of(opt_state), unpack(masks)
-    # Structures are of jaxlib, which has no types.
-    new_structure: object = jax.tree.structure(masks)
-    if new_structure != jax.tree.structure(present):
-        raise ConfigError(
-            "the masks have another tree structure than the parameters; pass a bool array for each "
-            "parameter"
-        )
-    for (path, old), new in zip(
-        jax.tree.leaves_with_path(present), jax.tree.leaves(masks), strict=True
-    ):
-        if jnp.shape(new) != old.shape:
-            raise ConfigError(
-                f"the mask of {path_name(path)} has shape {jnp.shape(new)}; it must be {old.shape}"
-            )
-        if jnp.issubdtype(jnp.result_type(new), jnp.inexact):
-            raise ConfigError(
-                f"the mask of {path_name(path)} is {jnp.result_type(new)}; pass bool, for example "
-                "scores > 0"
-            )
-    masks = jax.tree.map(lambda mask: jnp.asarray(mask, bool), masks)
+    masks = masks_like(masks, masks_of(opt_state))
     if recipe is not None:
         kernels = kernel_axes(masks, where, axes, output_first)
         check_known(kernels, recipe.structure)
         recipe.check_masks(to_layers(masks, kernels), lambda path, layer: True)
 
     def replaced(node: SparseState) -> SparseState:
+        _check_no_copy(node, masks)
         packed = any(map(is_packed, jax.tree.leaves(node.masks, is_leaf=is_packed)))
         return node._replace(masks=pack(masks) if packed else masks)
 
@@ -291,6 +284,27 @@ def with_masks(
         opt_state,
         is_leaf=_is_sparse,
     )
+
+
+def _check_no_copy(state: SparseState, masks: PyTree) -> None:
+    """Refuses an inner state before the first step with weights under other masks."""
+    if not known(*jax.tree.leaves((state, masks))) or jnp.any(state.step > 0):
+        return
+    present = jax.tree.leaves(unpack(state.masks))
+    structure: object = jax.tree.structure(masks)
+
+    def is_copy(node: Any) -> bool:
+        return structure == jax.tree.structure(node)
+
+    for node in filter(is_copy, jax.tree.leaves(state.inner, is_leaf=is_copy)):
+        pairs = zip(leaves_by_name(masks).items(), present, jax.tree.leaves(node), strict=True)
+        for (path, new), old, leaf in pairs:
+            # Moments start with the same number everywhere.
+            if leaf.shape == old.shape and jnp.any(old != new) and jnp.any(leaf != leaf.max()):
+                raise ConfigError(
+                    f"the state of the optimiser starts with a copy of {path} under other masks; "
+                    "give them before init, with sparse(..., masks=masks)"
+                )
 
 
 def check(
@@ -369,26 +383,33 @@ def _count_wrong(leaf: Array, mask: Array) -> Array:
 def _problems_of_recipe(
     recipe: Recipe, layers: Mapping[str, Array], step: int, num_steps: int | None
 ) -> Iterator[str]:
-    times = recipe.times
     if recipe.drop is not None and num_steps is not None:
-        if not _has_change(times, num_steps):
+        progress = _progress(recipe, num_steps)
+        if progress is None:
             yield f"no connection ever changes in {num_steps} steps"
         elif not recipe.prunes and not _has_rewiring(recipe, layers, num_steps):
             yield "no connection ever changes: the fraction of every layer is less than one"
-        elif recipe.prunes and float(times(num_steps)) < 1:
-            share = float(times(num_steps))
-            yield f"after {num_steps} steps pruning is only {share:.0%} of its way; end it earlier"
-    if recipe.prunes and not (_has_change(times, step) and float(times(step)) >= 1):
-        return
+        elif recipe.prunes and progress < 1:
+            yield (
+                f"after {num_steps} steps pruning is only {progress:.0%} of its way; end it earlier"
+            )
+    finished = recipe.prunes and (_progress(recipe, step) or 0) >= 1
     try:
-        recipe.check_masks(OrderedDict(layers), lambda path, layer: True)
+        recipe.check_masks(OrderedDict(layers), lambda path, layer: True, finished=finished)
     except ConfigError as error:
-        yield str(error)
+        skipped = "; nothing is pruned at steps whose gradients are not finite" if finished else ""
+        yield f"{error}{skipped}"
 
 
-def _has_change(times: TopologySchedule, step: int) -> bool:
-    """Whether a change has come by a step."""
-    return bool(jnp.any(jax.vmap(times.is_due)(jnp.arange(1, step + 1))))
+def _progress(recipe: Recipe, step: int) -> float | None:
+    """How far pruning is after the changes up to a step; ``None`` if there was no change."""
+    steps = jnp.arange(1, step + 1)
+    due = np.asarray(jax.vmap(recipe.is_due)(steps))
+    if not due.any():
+        return None
+    shares = np.asarray(jax.vmap(lambda step: jnp.float32(recipe.times(step)))(steps))[due]
+    # Only the straight-through estimator gives connections back.
+    return float(shares[-1] if recipe.straight_through else shares.max())
 
 
 def _has_rewiring(recipe: Recipe, layers: Mapping[str, Array], num_steps: int) -> bool:
@@ -397,7 +418,7 @@ def _has_rewiring(recipe: Recipe, layers: Mapping[str, Array], num_steps: int) -
         return True
     steps = jnp.arange(1, num_steps + 1)
     fractions = jax.vmap(lambda step: jnp.float32(recipe.fraction_at(step)))(steps)
-    largest = jnp.max(jnp.where(jax.vmap(recipe.times.is_due)(steps), fractions, 0))
+    largest = jnp.max(jnp.where(jax.vmap(recipe.is_due)(steps), fractions, 0))
     return any(bool(number_to_drop(mask, largest)) for mask in layers.values())
 
 

@@ -24,7 +24,7 @@ def snip_masks(
     """Keeps the connections with the largest ``|gradient x weight|`` (SNIP, Lee et al., 2019).
 
     With the parameters themselves as ``gradients``, this is magnitude pruning. Put the masks into
-    an optimiser with :func:`fsjax.sparsity.with_masks`.
+    :func:`fsjax.sparsity.sparse` as ``masks``.
 
     Args:
       params: dense parameters.

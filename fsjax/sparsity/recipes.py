@@ -92,16 +92,16 @@ class Recipe:
       fraction: share of the active connections that is replaced in a change, in [0, 1]: a number,
         which may be traced, or an Optax schedule of the step.
       every: steps between two changes, at least 1; the first change is at step ``every``, counted
-        from 1. Not used if ``schedule`` is one of :mod:`fsjax.sparsity.schedules`.
+        from 1. Not used if ``schedule`` says when changes are due.
       end_step: no changes from this step on; ``None`` for no end.
       grow_init: initializer of the weights of new connections.
       replaces_step: whether a change replaces the gradient step (RigL) instead of following it.
       structure: which connections are added and removed together, from
         :mod:`fsjax.sparsity.structures`; ``None`` is unstructured.
-      schedule: when connections change, from :mod:`fsjax.sparsity.schedules`; it replaces
-        ``every`` and ``end_step``. For pruning it also determines the progress, and may be a
-        function from the step to the progress from dense (0) to ``density`` (1), evaluated every
-        ``every`` steps.
+      schedule: when connections change, from :mod:`fsjax.sparsity.schedules` or your own with
+        ``is_due``; it replaces ``every`` and ``end_step``. For pruning it also determines the
+        progress, and may be a function from the step to the progress from dense (0) to ``density``
+        (1), evaluated every ``every`` steps.
       scope: whether pruning compares the connections within each ``"layer"``, or those of all
         layers (``"global"``).
       momentum_decay: decay of the running mean of the gradients, in [0, 1], which rules see as
@@ -183,7 +183,7 @@ class Recipe:
             )
         if self.grow is not None and self.straight_through:
             raise ConfigError("straight_through=True chooses among all connections; give grow=None")
-        if self.grow is not None and not isinstance(self.times, Periodic):
+        if self.grow is not None and isinstance(self.times, Polynomial | Timed):
             raise ConfigError(
                 f"schedule={self.schedule} prunes, but with a grow rule the number of connections "
                 "is constant; give fsjax.sparsity.periodic(every), or grow=None"
@@ -220,7 +220,7 @@ class Recipe:
         every = Periodic(self.every, 0, self.end_step)
         if self.schedule is None:
             return every
-        if isinstance(self.schedule, Periodic | Polynomial):
+        if isinstance(self.schedule, TopologySchedule):
             return self.schedule
         return Timed(self.schedule, every)
 
@@ -318,8 +318,15 @@ class Recipe:
             except ConfigError as error:
                 raise ConfigError(f"{name}: {error}") from None
 
-    def check_masks(self, masks: PyTree, where: Where = is_kernel) -> None:
+    def check_masks(
+        self, masks: PyTree, where: Where = is_kernel, *, finished: bool = False
+    ) -> None:
         """Checks that masks, for example restored ones, agree with this recipe.
+
+        Args:
+          masks: bool arrays.
+          where: which of them are masks of this recipe.
+          finished: whether pruning has come to its end; before, there may be more connections.
 
         Raises:
           ConfigError: if a mask does not have the structure or the number of connections of the
@@ -329,7 +336,8 @@ class Recipe:
         shapes, names = [leaf.shape for leaf in leaves.values()], list(leaves)
         self._check_fits(dict(zip(names, shapes, strict=True)))
         structure = self.structure or unstructured()
-        exact = not self.prunes and self.rules.keep_counts
+        counts: dict[str, int] = {}
+        finals: dict[str, int] = {}
         for (name, mask), units in zip(leaves.items(), self.units(shapes, names), strict=True):
             layout = structure.layout(mask.shape)
             active = layout.active(mask)
@@ -340,16 +348,22 @@ class Recipe:
                     f"{name}: the mask does not have the structure {structure}; give masks of the "
                     "same recipe"
                 )
-            if exact and per_group[0] != units:
+            counts[name], finals[name] = int(mask.sum()), structure.connections(mask.shape, units)
+        if not (self.prunes or self.rules.keep_counts):
+            return
+        if self.scope == "global":
+            counts, finals = ({"all layers": sum(of.values())} for of in (counts, finals))
+        exact = finished or not self.prunes or self.schedule is None
+        for name, count in counts.items():
+            if count < finals[name] or (exact and count > finals[name]):
                 raise ConfigError(
-                    f"{name}: the mask has {int(mask.sum())} active connections, but the recipe "
-                    f"requires {structure.connections(mask.shape, units)}; give masks of the same "
-                    "recipe"
+                    f"{name}: the mask has {count} active connections, but the recipe requires "
+                    f"{'' if exact else 'at least '}{finals[name]}; give masks of the same recipe"
                 )
 
     def is_due(self, step: Array) -> Array:
         """Whether connections change at a step, counted from 1."""
-        return self.times.is_due(step)
+        return jnp.asarray(self.times.is_due(step))
 
     def change(
         self,

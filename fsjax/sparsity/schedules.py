@@ -11,22 +11,23 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
 
-from fsjax.arguments import Count, Positive, check
+from fsjax.arguments import Count, Positive, Whole, check
 from fsjax.errors import ConfigError
 
 #: ``(step) -> progress of pruning``, in [0, 1]: your own schedule, evaluated at each change.
 ShareAt = Callable[[Array], Array]
 
 
+@runtime_checkable
 class TopologySchedule(Protocol):
-    """The interface of a schedule; steps may be traced."""
+    """The interface of a schedule, also of your own; steps may be traced."""
 
     def is_due(self, step: Array | int) -> Array:
         """Whether connections change at this step."""
@@ -194,8 +195,8 @@ def clip_params(limit: float) -> optax.GradientTransformation:
 
 
 def _check_steps(start: int, end: int | None) -> None:
-    if start < 0 or (end is not None and end <= start):
+    check(Whole, start=start)
+    if end is not None and end <= start:
         raise ConfigError(
-            f"the schedule starts at step {start} and ends at {end}; choose a start of at least 0 "
-            "and a later end"
+            f"the schedule starts at step {start} and ends at {end}; choose a later end"
         )

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,8 @@ def save_sparse(path: str | os.PathLike[str], params: PyTree, masks: PyTree) -> 
     Raises:
       MissingLibraryError: without the library safetensors, which is the extra ``safetensors``.
       ConfigError: if masks are not bool or not those of the parameters, or if a parameter is not
-        an array of numbers.
+        an array of numbers, is of a type that SafeTensors lacks, or has the name of a part of
+        another one.
       OSError: if the file cannot be written.
 
     Examples:
@@ -88,6 +89,7 @@ def save_sparse(path: str | os.PathLike[str], params: PyTree, masks: PyTree) -> 
         parts = (array.reshape(-1)[mask], quotients, remainders)
         arrays |= {f"{name}:{part}": of for part, of in zip(PARTS, parts, strict=True)}
         sparse[name] = {"shape": array.shape, "bits": bits}
+    _check_storable(dense, sparse)
     content = save(arrays, {"layout": LAYOUT, "sparse": json.dumps(sparse)})
     # Under another name first, so that a crash leaves the file that was there.
     partial = Path(f"{os.fspath(path)}.partial")
@@ -250,6 +252,26 @@ def _as_type(name: str, arrays: Mapping[str, np.ndarray], dtype: Any) -> Array:
             "the array that was saved"
         )
     return cast
+
+
+def _check_storable(dense: Mapping[str, np.ndarray], sparse: Collection[str]) -> None:
+    """Checks names and types of parameters; ``sparse`` are those stored in parts."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save
+
+    for name, array in dense.items():
+        of, _, part = name.rpartition(":")
+        if part in PARTS and of in sparse:
+            raise ConfigError(
+                f"the file would hold {name} twice, as {of} has such a part; rename one"
+            )
+        try:
+            save({name: np.zeros(0, array.dtype)})
+        except SafetensorError:
+            raise ConfigError(
+                f"{name} is {array.dtype}, a type that SafeTensors files do not have; convert it, "
+                "for example with astype(jnp.int8)"
+            ) from None
 
 
 def _check_numbers(leaf: object) -> None:

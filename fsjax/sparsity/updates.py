@@ -33,7 +33,7 @@ from fsjax.sparsity.kernel_axes import (
 from fsjax.sparsity.masks import Where, apply_masks, is_kernel, named_leaves, pack, unpack
 from fsjax.sparsity.recipes import Recipe
 from fsjax.sparsity.topology import Changed, Layer
-from fsjax.sparsity.trees import is_masked_out, leaves_by_name
+from fsjax.sparsity.trees import check_same_shapes, is_masked_out, leaves_by_name
 from fsjax.typing import PyTree
 
 
@@ -90,7 +90,7 @@ class Wrapper:
 
     Attributes:
       inner: the wrapped optimiser.
-      recipe, where, axes, output_first, packed_masks: as for :func:`fsjax.sparsity.sparse`.
+      recipe, where, axes, output_first, packed_masks, masks: as for :func:`fsjax.sparsity.sparse`.
     """
 
     inner: optax.GradientTransformationExtraArgs
@@ -99,6 +99,7 @@ class Wrapper:
     axes: AxesByPath | None
     output_first: bool | None
     packed_masks: bool
+    masks: PyTree | None
 
     def kernels(self, params: PyTree) -> dict[str, KernelAxes]:
         """The axes of the masked kernels, by path."""
@@ -112,6 +113,8 @@ class Wrapper:
         """Masks of the parameters, on their devices."""
         kernels = self.kernels(params)
         check_known(kernels, self.recipe.structure)
+        if self.masks is not None:
+            return jax.tree.map(_sharded_like, masks_like(self.masks, params), params)
         layers = self.recipe.initial_masks(key, to_layers(params, kernels), _every_layer)
         dense = jax.tree.map(lambda leaf: jnp.ones(jnp.shape(leaf), bool), params)
         return jax.tree.map(_sharded_like, from_layers(layers, kernels, dense), params)
@@ -147,6 +150,26 @@ class Wrapper:
         return Changed(
             *(from_layers(new, kernels, old) for new, old in zip(changed, before, strict=True))
         )
+
+
+def masks_like(masks: PyTree, like: PyTree) -> PyTree:
+    """The masks as bool arrays, unpacked; ConfigError unless they fit a tree of parameters."""
+    masks = unpack(masks)
+    # Structures are of jaxlib, which has no types.
+    structure: object = jax.tree.structure(masks)
+    if structure != jax.tree.structure(like):
+        raise ConfigError(
+            "the masks have another tree structure than the parameters; pass a bool array for each "
+            "parameter"
+        )
+    by_path = leaves_by_name(masks)
+    check_same_shapes(by_path, leaves_by_name(like), "the masks", "the parameters")
+    for path, mask in by_path.items():
+        if jnp.issubdtype(jnp.result_type(mask), jnp.inexact):
+            raise ConfigError(
+                f"the mask of {path} is {jnp.result_type(mask)}; pass bool, for example scores > 0"
+            )
+    return jax.tree.map(lambda mask: jnp.asarray(mask, bool), masks)
 
 
 def moved(movement: PyTree, params: PyTree, gradients: PyTree) -> PyTree:
@@ -364,8 +387,13 @@ def keep_moments(
     """The state of an optimiser where connections were kept, its initial value elsewhere."""
     fresh = optimizer.init(changed.params)
     selected = _in_place_of_copies(optimizer, state, changed.kept)
+    leaves = jax.tree.leaves(changed.params)
+    vector = (sum(leaf.size for leaf in leaves),)
 
     def choose(keep: Array | bool, old: Array, initial: Array) -> Array:
+        if jnp.shape(keep) != old.shape == vector:  # All parameters in one, of optax.flatten.
+            pairs = zip(jax.tree.leaves(changed.kept), leaves, strict=True)
+            keep = jnp.concatenate([jnp.broadcast_to(k, p.shape).reshape(-1) for k, p in pairs])
         # Factored moments have no entry for each connection.
         if isinstance(keep, bool) or keep.shape != old.shape:
             return old

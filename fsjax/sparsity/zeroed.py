@@ -118,6 +118,7 @@ class ZeroedReader(LoopReader[Value]):
         if np.size(array) != 1 or not jnp.issubdtype(jnp.result_type(array), np.number):
             return Value(self._number(("array", id(array))), 0)
         number = np.asarray(array).item()
+        number = "nan" if number != number else number  # As in jnp.var; it does not equal itself.
         return Value(self._number(("constant", number, np.shape(array))) if number else 0, 0)
 
     def join(self, value: Value, other: Value) -> Value:

@@ -252,6 +252,7 @@ def loop_of_loops(params: PyTree, x: Array) -> Array:
         (through(lambda p, x: x - change(p, x)), LIST, 2),
         (through(lambda p, x: x + jax.nn.softmax(x @ p["w"]) @ p["v"]), LIST, 2),
         (through(recurrent), LIST, 2),
+        (through(lambda p, x: x + change(p, x / (1 + x.var(1, keepdims=True)))), LIST, 2),
         (rectified, LIST, 2),
         (looped(lambda p, x: x + change(p, x)), STACK, 2),
         (twice, STACK, 2),

@@ -97,6 +97,56 @@ def test_what_is_wrong_is_named(case: str) -> None:
         sparsity.check(params, state, **options)
 
 
+def steps_to(end: float) -> sparsity.Recipe:
+    """Linear pruning in changes every 4 steps."""
+    return sparsity.magnitude(0.2, schedule=lambda step: jnp.minimum(step / end, 1.0), every=4)
+
+
+SKIPPED = {
+    "one shot": sparsity.magnitude(0.2, schedule=sparsity.one_shot(1)),
+    "all layers": sparsity.global_magnitude(0.2, schedule=sparsity.one_shot(1)),
+    "structure": sparsity.magnitude(structure=sparsity.n_of_m(2, 5), schedule=sparsity.one_shot(1)),
+}
+
+
+@pytest.mark.parametrize("name", SKIPPED)
+def test_a_change_that_did_not_take_place_is_named(name: str) -> None:
+    params, tx = network(), sparse(SKIPPED[name])
+    infinite = jax.tree.map(lambda leaf: leaf * jnp.nan, params)
+    _, state = jax.jit(tx.update)(infinite, tx.init(params), params)
+    place = "all layers" if name == "all layers" else "a"
+    with pytest.raises(ConfigError, match=f"{place}: the mask has .* active.*not finite"):
+        sparsity.check(params, state, SKIPPED[name])
+
+
+def test_the_last_change_before_the_end_counts() -> None:
+    params = network()
+    state = sparse(steps_to(7)).init(params)
+    with pytest.raises(ConfigError, match="after 7 steps pruning is only 57% of its way"):
+        sparsity.check(params, state, steps_to(7), num_steps=7)
+    sparsity.check(params, state, steps_to(8), num_steps=8)
+
+
+FEWER = {
+    "pruning": sparsity.magnitude(0.9, schedule=sparsity.polynomial(2, 20)),
+    "all layers": sparsity.global_magnitude(0.9, schedule=sparsity.polynomial(2, 20)),
+    "straight through": sparsity.magnitude_ste(0.9),
+}
+
+
+@pytest.mark.parametrize("name", FEWER)
+def test_masks_that_a_recipe_cannot_have_are_refused(name: str) -> None:
+    recipe = FEWER[name]
+    state = sparse(recipe).init(network())
+    rows = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, bool).at[0].set(True), network())
+    with pytest.raises(ConfigError, match="active connections, but the recipe requires"):
+        sparsity.with_masks(state, rows, recipe)
+    sparsity.with_masks(state, sparsity.masks_of(state), recipe)
+    if name == "straight through":
+        with pytest.raises(ConfigError, match="the recipe requires [0-9]"):
+            sparsity.check(network(), sparsity.with_masks(state, rows), recipe)
+
+
 def test_all_problems_are_listed() -> None:
     params, state = trained(sparse(sparsity.static(0.2)), 1)
     masks = {**sparsity.masks_of(state), "b": jnp.zeros((30, 10), bool)}

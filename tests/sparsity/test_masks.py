@@ -8,11 +8,13 @@ from __future__ import annotations
 import itertools
 import math
 from functools import partial
+from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 import scipy.stats
 from bad_calls import bad_calls, refuses
@@ -131,6 +133,22 @@ def test_masks_have_exact_counts_and_biases_stay(key: jax.Array) -> None:
     assert float(sparsity.sparsity(masks)) == pytest.approx(0.5)
     masked = sparsity.apply_masks(params, masks)
     chex.assert_trees_all_equal(masked, jax.tree.map(lambda m: m.astype(jnp.float32), masks))
+
+
+@pytest.mark.parametrize("dtype", [bool, jnp.int8, jnp.bfloat16, jnp.float8_e4m3fn])
+def test_masked_parameters_keep_their_types(dtype: Any) -> None:
+    params = {"w": jnp.ones((4, 6)), "more": jnp.ones((3, 2), dtype)}
+    tx = sparsity.sparse(optax.sgd(0.1), sparsity.static(0.5), jax.random.key(0), "w")
+    state = tx.init(params)
+    closed = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, bool), params)
+    trees = (
+        sparsity.apply_masks(params, closed),
+        sparsity.mask_params(params, state),
+        sparsity.forward_params(params, state),
+        sparsity.to_numpy(params, closed),
+    )
+    chex.assert_trees_all_equal_shapes_and_dtypes(*trees, params)
+    assert not trees[0]["more"].any() and trees[1]["more"].all()
 
 
 def test_layers_and_keys_have_their_own_masks() -> None:

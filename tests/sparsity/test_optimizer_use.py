@@ -6,6 +6,7 @@ Covers ``fsjax.sparsity.named_recipes``, ``fsjax.sparsity.recipes``.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import chex
@@ -61,10 +62,24 @@ def test_bad_masks_are_refused() -> None:
     turned = {"dense": {"bias": jnp.ones(6, bool), "kernel": jnp.ones((6, 12), bool)}}
     flat = {"dense": jnp.ones((12, 6), bool)}
     refuses(lambda: sparsity.with_masks(state, flat), "structure")
+    with_turned = sparsity.sparse(
+        optax.sgd(0.1), sparsity.static(0.3), jax.random.key(0), masks=turned
+    )
+    refuses(lambda: with_turned.init(SMALL), "dense/kernel has shape (6, 12)", "(12, 6)")
     refuses(lambda: sparsity.with_masks(state, turned), "dense/kernel has shape (6, 12)", "(12, 6)")
     plain = optax.adam(0.1).init(SMALL)
     refuses(lambda: sparsity.masks_of(plain), "0 sparse optimisers", "wrap")
     refuses(lambda: sparsity.masks_of((state, state)), "2 sparse optimisers")
+
+
+@bad_calls(
+    ({"fraction": 30, "end_step": 300}, "fraction=30", "0 to 1"),
+    ({"fraction": -0.3, "end_step": 300}, "fraction=-0.3", "0 to 1"),
+    ({"end_step": 0}, "end_step=0", "from 1"),
+)
+@pytest.mark.parametrize("build", [sparsity.rigl, sparsity.srigl])
+def test_fractions_that_decay_are_checked(build: Callable, bad: tuple) -> None:
+    refuses(lambda: build(0.1, **bad[0]), *bad[1:])
 
 
 @bad_calls(
@@ -90,6 +105,8 @@ def test_recipes_have_the_settings_that_were_asked_for() -> None:
     fractions = [float(rigl.fraction_at(step)) for step in (0, 6, 12)]
     np.testing.assert_allclose(fractions, [0.4, 0.2, 0.0], atol=1e-6)
     assert sparsity.rigl(0.2).fraction_at(99) == 0.3
+    own = sparsity.rigl(0.2, fraction=optax.linear_schedule(0.5, 0.1, 10), end_step=12, every=3)
+    assert float(own.fraction_at(5)) == pytest.approx(0.3)
     ctre = sparsity.ctre_sim(epsilon=1, fraction=0.1, distribution="er")
     assert (ctre.epsilon, ctre.fraction, ctre.distribution) == (1, 0.1, "er")
     cht = sparsity.cht(0.2, grow=grow.sampled_short_paths, end_step=500)

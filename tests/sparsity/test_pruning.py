@@ -100,6 +100,28 @@ def test_global_pruning_ranks_the_layers_together() -> None:
     assert first + second == 64 and second < 8
 
 
+class At3And7:
+    """A schedule of one's own."""
+
+    def is_due(self, step: Any) -> Any:
+        return (step == 3) | (step == 7)
+
+    def __call__(self, step: Any) -> Any:
+        return jnp.where(step < 7, 0.5, 1.0)
+
+
+def test_a_schedule_of_ones_own_says_when_changes_are_due() -> None:
+    def due(recipe: sparsity.Recipe) -> list[int]:
+        return [step for step in range(1, 13) if recipe.is_due(step)]
+
+    recipe = sparsity.magnitude(0.25, schedule=At3And7(), distribution="uniform")
+    assert due(recipe) == due(sparsity.rigl(0.1, schedule=At3And7())) == [3, 7]
+    active = actives(train(recipe, 8)[1])
+    assert active[:, 0].tolist() == [96] * 2 + [60] * 4 + [24] * 2
+    timed = sparsity.Recipe(density=0.1, drop=drop.magnitude, schedule=lambda step: 1.0, every=5)
+    assert due(sparsity.magnitude(0.1, schedule=timed.times)) == [5, 10]
+
+
 @slow_ids("structure1")
 @slow_ids("None")
 @pytest.mark.parametrize("structure", [None, n_of_m(1, 4)])
@@ -219,7 +241,9 @@ def test_snip_and_grasp_over_all_layers() -> None:
 
 @bad_calls(
     (lambda: sparsity.polynomial(10, 10), "starts at step 10 and ends at 10"),
-    (lambda: sparsity.polynomial(-1, 10), "start of at least 0"),
+    (lambda: sparsity.polynomial(-1, 10), "start=-1", "whole number, at least 0"),
+    (lambda: sparsity.polynomial(2.5, 50), "start=2.5", "whole number"),
+    (lambda: sparsity.periodic(10, start=2.5), "start=2.5", "whole number"),
     (lambda: sparsity.one_shot(0), "step=0"),
     (lambda: sparsity.magnitude(0.1, schedule=3), "schedule=3"),
     (

@@ -131,6 +131,23 @@ def test_what_is_not_the_network_is_refused(tmp_path: Path) -> None:
         sparsity.save_sparse(path, params, {"dense": masks["dense"]})
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype", "message"),
+    [
+        ("a:values", jnp.float32, "a:values twice, as a has such a part; rename one"),
+        ("b", jnp.int4, "b is int4, a type that SafeTensors files do not have; convert it"),
+    ],
+)
+def test_what_no_file_can_hold_is_refused(
+    tmp_path: Path, name: str, dtype: Any, message: str
+) -> None:
+    params = {"a": jnp.ones((2, 3)), name: jnp.ones((2, 3), dtype)}
+    masks = {"a": jnp.eye(2, 3, dtype=bool), name: jnp.ones((2, 3), bool)}
+    with pytest.raises(ConfigError, match=message):
+        sparsity.save_sparse(tmp_path / "network.safetensors", params, masks)
+    assert not list(tmp_path.iterdir())
+
+
 def test_damaged_and_other_files_are_refused(tmp_path: Path) -> None:
     params, masks = network(0.1)
     path = tmp_path / "network.safetensors"

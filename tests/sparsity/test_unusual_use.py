@@ -16,6 +16,7 @@ from marks import slow_ids
 from sparsity_trees import SMALL, noisy_gradient
 
 from fsjax import sparsity
+from fsjax.errors import ConfigError
 
 KEY = jax.random.key(0)
 
@@ -182,6 +183,26 @@ def test_averaged_parameters_of_a_schedule_free_optimiser_are_sparse() -> None:
     averaged = optax.contrib.schedule_free_eval_params(state.inner, params)
     sparsity.check(averaged, state)
     assert not np.allclose(averaged["dense"]["kernel"], params["dense"]["kernel"])
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [optax.contrib.schedule_free_sgd(0.1), optax.contrib.prodigy()],
+    ids=["free", "prodigy"],
+)
+def test_copies_of_the_parameters_have_the_masks_that_are_given(inner: Any) -> None:
+    recipe = sparsity.static(0.3)
+    drawn = sparsity.sparse(inner, recipe, KEY)
+    masks = sparsity.snip_masks(SMALL, SMALL, recipe.counts)
+    with pytest.raises(ConfigError, match="copy of dense/kernel under other .* masks=masks"):
+        sparsity.with_masks(drawn.init(SMALL), masks)
+    sparsity.with_masks(drawn.init(SMALL), sparsity.masks_of(drawn.init(SMALL)))
+    tx = sparsity.sparse(inner, recipe, KEY, masks=sparsity.pack(masks))
+    state = tx.init(SMALL)
+    params = sparsity.mask_params(SMALL, state)
+    sparsity.check(params, state, recipe)
+    chex.assert_trees_all_equal(sparsity.masks_of(state), masks)
+    chex.assert_trees_all_equal(state.inner, inner.init(params))
 
 
 @pytest.mark.slow
