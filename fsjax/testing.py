@@ -65,6 +65,7 @@ def check_method(
 
     - functions return the right types and shapes (as :func:`fsjax.plan` checks);
     - the loss falls, and rows of weight 0 do not count;
+    - ``init`` draws its random numbers from the key;
     - seeds give the same result vmapped and one after another;
     - training adds no connections;
     - ``select`` reads nothing that ``after_epoch`` writes only after an epoch has been kept;
@@ -89,6 +90,7 @@ def check_method(
     for other in others:
         _plan(method, other, num_epochs)
     planned = _plan(method, task, num_epochs)
+    check_init(planned)
     check_scores_in_time(planned, _first(planned)[0])
     check_permutation(planned)
     result = check_training(planned)
@@ -104,6 +106,24 @@ def check_method(
         check_groups(method, task, num_epochs)
     if method.search is not None:
         check_search(method, task)
+
+
+def check_init(planned: Plan) -> None:
+    """Checks that ``init`` draws from its key alone: each trace gives the same state."""
+    method, spec, data = planned.method, planned.spec, _rows(planned)
+    if planned.structure.in_library:
+        # The tests of the library check this of its methods.
+        return
+    # A new function each time, so that it is traced again.
+    first, second = (
+        jax.jit(lambda key: method.init(key, spec, data))(jax.random.key(5)) for _ in range(2)
+    )
+    others = by_path(second.params)
+    for name, leaf in by_path(first.params).items():
+        require_that(
+            np.array_equal(leaf, others[name], equal_nan=True),
+            f"init gives other {name} for the same key; draw all random numbers from its key",
+        )
 
 
 def check_scores_in_time(planned: Plan, state: TrainState) -> None:

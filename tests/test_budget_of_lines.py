@@ -14,10 +14,10 @@ from tools.architecture import ROOT
 BUDGETS = {
     "fsjax/auto": 13_210,
     "fsjax/sparsity": 10_110,
-    "the core": 29_700,
+    "the core": 29_750,
     "experiments": 16_280,
     "tools": 2_000,
-    "tests": 40_300,
+    "tests": 40_500,
 }
 
 #: Folders of ``fsjax`` with a budget of their own; the core is the rest.

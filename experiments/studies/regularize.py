@@ -1,5 +1,6 @@
 """Compares regularizers by AUC and weight norms (BinMask, section 4.3)."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -179,8 +180,9 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
         table = add_rows(table, rows, path)
         if progress:
             means = rows[["valid_auc", "test_auc", "l0"]].mean()
+            strength = "" if math.isnan(setting.strength) else f" {setting.strength:g}"
             print(
-                f"{setting.label} {setting.strength:g}: validation AUC {means['valid_auc']:.4f}, "
+                f"{setting.label}{strength}: validation AUC {means['valid_auc']:.4f}, "
                 f"test AUC {means['test_auc']:.4f}, L0 {means['l0']:.3f}"
             )
     write_text(workdir / "table.txt", figures.regularization_table(table) + "\n")

@@ -20,6 +20,9 @@ from fsjax.tables.scaling import is_single
 #: The platforms for which the program is lowered by default.
 PLATFORMS = ("cpu", "cuda", "tpu")
 
+#: All platforms for which it can be lowered.
+_KNOWN = ("cpu", "cuda", "rocm", "tpu")
+
 
 @own_settings()
 def export(
@@ -44,7 +47,8 @@ def export(
       The serialised program, as written to the file.
 
     Raises:
-      ConfigError: for methods that do not predict, for an unknown seed, and without flatbuffers.
+      ConfigError: for methods that do not predict, for an unknown seed or platform, and without
+        flatbuffers.
 
     Examples:
       >>> network = fsjax.methods.neural_network(hidden=(8,))
@@ -54,6 +58,8 @@ def export(
     require("flatbuffers", "fsjax.export")
     if result.method.predict is None:
         raise ConfigError(f"{result.method.name} only selects columns; it does not predict")
+    if isinstance(platforms, str) or not platforms or set(platforms) - set(_KNOWN):
+        raise ConfigError(f"platforms={platforms!r}; give a tuple of some of {', '.join(_KNOWN)}")
     row = place_of(seed, result.seeds)
     if not is_single(result.scalers[row]):
         raise ConfigError(

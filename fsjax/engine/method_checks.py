@@ -61,6 +61,11 @@ _NEEDED = {
 }
 
 
+def _name(method: Method) -> str:
+    """The name of a method in messages; one that is not registered may have none."""
+    return method.name or "the method"
+
+
 def check_fields(method: Method) -> None:
     """Checks the fields of a method that need no tracing.
 
@@ -69,12 +74,12 @@ def check_fields(method: Method) -> None:
         there is a loss without an optimizer or without predictions.
     """
     if not callable(method.keep):
-        check_choice(f"{method.name}: keep", method.keep, BEST_BY)
+        check_choice(f"{_name(method)}: keep", method.keep, BEST_BY)
     if method.loss is None:
         return
     for field, advice in _NEEDED.items():
         if getattr(method, field) is None:
-            raise ConfigError(f"{method.name} has a loss but no {field}; give {advice}")
+            raise ConfigError(f"{_name(method)} has a loss but no {field}; give {advice}")
 
 
 @own_settings()
@@ -124,7 +129,7 @@ def _check_traced(
     size, scalar = spec.batch_size, jnp.zeros(())
 
     def run(values: dict[str, Array], data: TrainingRows, usable: Array) -> None:
-        with _in_terms_of(method.name, "the builder"):
+        with _in_terms_of(_name(method), "the builder"):
             bound = _watched(structure.bind(values), spec)
         new_key = functools.partial(jax.random.key, 0, impl="threefry2x32")
         state = init_state(bound, spec, jnp.uint32(0), data, usable).replace(hyper=values)
@@ -139,7 +144,7 @@ def _check_traced(
         if bound.loss is None or (structure.in_library and not on_disk):
             return
         after, _ = train_step(bound, state, batch, new_key())
-        _check_same_types(bound.name, "a step", state, after)
+        _check_same_types(_name(bound), "a step", state, after)
         end_steps(bound, state, {"loss": jnp.zeros(1)})
         names = (f"valid/{name}" for name in ("loss", "accuracy", "auc") if validated)
         metrics = dict.fromkeys(("train/loss", *names), scalar)
@@ -186,9 +191,9 @@ def _watched(method: Method, spec: Spec) -> Method:
         function = getattr(method, field)
 
         def checked(*args: Any) -> Any:
-            with _in_terms_of(method.name, field):
+            with _in_terms_of(_name(method), field):
                 returned = function(*args)
-            check(method.name, field, spec, args, returned)
+            check(_name(method), field, spec, args, returned)
             return returned
 
         return checked

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fsjax.auto import Selection, select
 from fsjax.auto.page.summary import unsaid_sentences
-from fsjax.errors import DataError
+from fsjax.errors import DataError, check_whole
 from fsjax.estimators.base import importance_shares
 from fsjax.tables.dataset import default_names
 from fsjax.tables.user_arrays import check_row_order
@@ -105,6 +105,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
         """
         if y is None:
             raise DataError("AutoSelector requires y to be passed, but the target y is None")
+        seed = check_whole("random_state", self.random_state, 0)
         check_row_order(X, y=y, row_groups=row_groups)
         rows, targets = validate_data(
             self, X, y, multi_output=True, dtype="numeric", ensure_min_samples=4,
@@ -123,7 +124,7 @@ class AutoSelector(SelectorMixin, BaseEstimator):
             fdr=self.fdr,
             methods=self.methods,
             row_groups=row_groups,
-            seed=self.random_state,
+            seed=seed,
             progress=self.verbose,
             **weights,
         )

@@ -113,7 +113,8 @@ def check_rule(
     The rule is called inside ``jit`` and ``vmap`` on layers with continuous, tied and all-zero
     values, with one to all of the connections active, for fractions from 0 to 1. It must
 
-    - return scores or a choice in the shape of the weights, which may be float32 or bfloat16;
+    - return scores, not NaN, or a choice in the shape of the weights, which may be float32 or
+      bfloat16;
     - read only fields of the layer that it declares (:func:`fsjax.sparsity.needs`);
     - mark only allowed connections in a choice, and to grow exactly as many as were dropped;
     - return the same result for the same key, and use each key only once;
@@ -157,6 +158,8 @@ def check_rule(
         subject.answers(run, cases._replace(fields=cases.fields | half))
         if picks.dtype == bool:
             _check_choice(subject, cases, picks)
+        elif np.isnan(picks[cases.candidates]).any():
+            raise AssertionError(f"{subject} returns NaN as the score of connections it may choose")
         if not _close(subject.answers(traced_anew(), cases), picks):
             raise AssertionError(
                 f"{subject} returns another result when it is traced again; draw random numbers "

@@ -193,6 +193,9 @@ def test_an_exported_network_predicts_alike(scaling, tmp_path):
         np.testing.assert_allclose(outputs, found.predict(X[:rows])[1], rtol=1e-4, atol=1e-5)
     with pytest.raises(ConfigError, match="seed=7 is not a seed of this result"):
         fsjax.export(found, seed=7)
+    for platforms in ("cpu", ("gpu",), ()):
+        with pytest.raises(ConfigError, match="give a tuple of some of cpu, cuda, rocm, tpu"):
+            fsjax.export(found, platforms=platforms)
     chosen = fsjax.fit(fsjax.methods.fisher_score(), (X, Y), num_features=2)
     with pytest.raises(ConfigError, match="does not predict"):
         fsjax.export(chosen)

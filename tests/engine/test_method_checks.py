@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from engine_helpers import linear_method
 
@@ -95,6 +96,22 @@ def test_wrong_functions_are_named_before_training(changes, message, checks, dat
     monkeypatch.setattr("fsjax.engine.train.chunks", None)  # Nothing is trained.
     with pytest.raises(ConfigError, match=message):
         fsjax.fit(method, data) if checks == "fit" else check_method(method)
+
+
+def test_an_initialisation_that_ignores_its_key_is_found() -> None:
+    def init(key: jax.Array, spec: Any, data: Any) -> TrainState:
+        state = PLAIN.init(key, spec, data)
+        noise = np.random.default_rng().normal()
+        return state.replace(params=jax.tree.map(lambda leaf: leaf + noise, state.params))
+
+    with pytest.raises(AssertionError, match="for the same key; draw all random numbers from"):
+        check_method(PLAIN._replace(init=init))
+
+
+def test_a_method_without_a_name_is_the_method(data) -> None:
+    about = PLAIN.about._replace(name="")
+    with pytest.raises(ConfigError, match="^the method has a loss but no optimizer"):
+        fsjax.fit(PLAIN._replace(about=about, optimizer=None), data)
 
 
 def test_other_errors_say_in_which_function_they_were_raised(data) -> None:

@@ -107,6 +107,10 @@ def returned_undeclared(layer, dropped, key):
     return layer.similarity
 
 
+def no_number(layer, dropped, key):
+    return jnp.where(layer.mask, layer.weight, jnp.nan)
+
+
 @needs("gradient")
 def of_squares(layer, dropped, key):
     return (layer.weight.T @ layer.gradient) @ layer.weight.T
@@ -126,6 +130,7 @@ BROKEN = {
     in_python: "in_python raises TracerBoolConversionError under jax.jit",
     undeclared: r"undeclared raises TypeError .*declare with @fsjax.sparsity.needs are None",
     returned_undeclared: r"returned_undeclared returns NoneType; return an array",
+    no_number: "no_number returns NaN as the score of connections it may choose",
     of_squares: r"of_squares returns the shape \(5, 6\)",
 }
 
