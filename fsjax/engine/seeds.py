@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -197,4 +197,4 @@ def _validated(method: Method, state: TrainState, rows: DeviceRows) -> dict[str,
     """The metrics of validation rows in memory."""
     if method.predict is None or isinstance(rows.x, StreamedRows) or not rows.x.shape[0]:
         return {}
-    return metrics_of_rows(method, state, rows)
+    return metrics_of_rows(method, state, cast("MemoryRows", rows))
