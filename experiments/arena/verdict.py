@@ -146,12 +146,15 @@ def failures(rows: pd.DataFrame) -> pd.DataFrame:
 
 def extent(rows: pd.DataFrame) -> str:
     """What the rows cover, in a sentence."""
-    hours = rows["cpu_seconds"].sum() / 3600
-    several = rows.groupby("table")["selector"].nunique() > 1
+    hours, each = (
+        rows["cpu_seconds"].sum() / 3600,
+        rows.groupby(["table", "split"])["selector"].nunique(),
+    )
+    splits = each[each > 1].groupby("table").size().value_counts().sort_index()
+    parts = ", ".join(f"{n} with {number} of {len(SPLITS)} splits" for number, n in splits.items())
     return (
-        f"{several.sum()} of {len(TABLES)} tables, {rows['split'].nunique()} of "
-        f"{len(SPLITS)} splits, {rows['selector'].nunique()} selectors and controls: {len(rows)} "
-        f"selections that took {hours:.1f} CPU hours."
+        f"{splits.sum()} of {len(TABLES)} tables ({parts}), {rows['selector'].nunique()} selectors "
+        f"and controls: {len(rows)} selections that took {hours:.1f} CPU hours."
     )
 
 

@@ -150,7 +150,7 @@ MISTAKES = {
         (lambda y: y[:, 0], "needs two columns, time and event", "shape (72"),
         (lambda y: np.column_stack([y, y]), "needs two columns, time and event"),
         (lambda y: pd.DataFrame(y).assign(more=1), "needs two columns", "but y has 3"),
-        TEXT,
+        (TEXT[0], "needs numbers, a time and an event of 0 or 1, but column 0 holds 'x'"),
     ],
     "counts": [
         (lambda y: y + 0.5, "fractions in 72 entries"),

@@ -83,7 +83,6 @@ def test_a_run_from_before_the_protocol_changed_is_refused(tmp_path: Path) -> No
     assert "data.scaling was 'minmax', is 'none'" in again.stderr
 
 
-@pytest.mark.slow
 class SlowFinaliser:
     """Loses the exceptions that are raised while it sleeps."""
 
@@ -102,6 +101,7 @@ def test_a_stop_lost_in_a_finaliser_is_neither_reported_nor_the_last() -> None:
     assert reported == []
 
 
+@pytest.mark.slow
 def test_it_stops_in_time(tmp_path: Path) -> None:
     done = launch_here("reproduce", *arguments(tmp_path, "wast"), "--minutes=0.01")
     assert done.returncode == 0, done.stderr

@@ -6,8 +6,8 @@ from typing import Final
 NARROW: Final = (
     "l1_l21",
     "icap",
-    "sand",
     "lassonet",
+    "sand",
     "stg",
     "binmask",
     "ip_cae",
