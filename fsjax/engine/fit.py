@@ -95,7 +95,8 @@ def plan(
       groups: ``(D,)`` whole numbers from 0 to G - 1, the group of each column. Groups are then
         selected as a whole: K is a number of groups, and everything that the result has per
         column, such as ``selected`` and ``scores``, it has per group.
-      columns: ``(S, M)`` columns to which each seed is restricted; ``None`` uses all.
+      columns: ``(S, M)`` columns to which the network of each seed is restricted, for trainings
+        (``plan(...).train()``), not for selections; ``None`` uses all.
       zero_others: with ``columns``, whether the other columns are kept as zeros, for convolutional
         networks, instead of being removed.
       best_by: the criterion for the epoch whose state is kept: the lowest validation ``loss``, the
@@ -186,7 +187,9 @@ def fit(method: Method, data: Data, **options: Any) -> FitResult:
       >>> print(result.selection_frequency)  # (6,)
       >>> print(result.to_frame().head())
     """
-    return plan(method, data, **options).fit()[0]
+    planned = plan(method, data, **options)
+    planned.check_one_size("use fsjax.fit_sizes for several")
+    return planned.fit()[0]
 
 
 def fit_sizes(

@@ -108,12 +108,24 @@ class Plan(Run):
             return self.select(trained, self.choose(trained))
 
     def check_number(self) -> None:
-        """Raises ConfigError if the method needs a number of columns and none is given."""
+        """Raises ConfigError if the method needs a number of columns and none is given.
+
+        Also if some columns are left out of the network, whose result would be of these alone.
+        """
+        if self.spec.num_columns != self.dataset.num_features:
+            raise ConfigError(
+                "columns= is for plan().train() alone; to select from some, give X of these"
+            )
         if not self.sizes and not self.method.about.gates:
             name = self.method.name
             raise ConfigError(
                 f"{name} can select any number of columns; give num_features, as in num_features=10"
             )
+
+    def check_one_size(self, advice: str) -> None:
+        """Raises ConfigError if several numbers of columns are given, of which one would count."""
+        if len(self.sizes) > 1:
+            raise ConfigError(f"num_features={list(self.sizes)}; give one number, or {advice}")
 
     def select(self, trained: Trained, chosen: Chosen) -> list[FitResult]:
         """The results of a training, one per number in ``sizes``."""

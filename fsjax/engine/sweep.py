@@ -197,6 +197,7 @@ def _plan_group(number: int, group: Group, data: Data, options: Mapping[str, Any
     for method in others:
         check_phases(method, planned.spec)
     planned.check_number()
+    planned.check_one_size("vary it in the grid")
     return planned
 
 
@@ -229,8 +230,10 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
         dataclasses.replace(planned, method=method, hyper=structure_of(method)[1])
         for method in methods
     ]
-    if count == 1 or (planned.sizes and planned.method.search is not None):
-        return [single.fit()[0] for single in plans]
+    if count == 1:
+        return plans[0].fit()
+    if planned.sizes and planned.method.search is not None:
+        return [_with_folder(single, number).fit()[0] for number, single in enumerate(plans)]
     rows = np.tile(np.arange(seeds), count)
     many = dataclasses.replace(
         planned,
@@ -260,6 +263,16 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
         trained_method = trained._replace(states=states, history=history, cost=cost)
         results.append(single.select(trained_method, of_plan)[0])
     return results
+
+
+def _with_folder(planned: Plan, number: int) -> Plan:
+    """The plan with a folder of its own for checkpoints."""
+    folder = planned.checkpoint_dir
+    return (
+        planned
+        if folder is None
+        else dataclasses.replace(planned, checkpoint_dir=folder / f"{number:03d}")
+    )
 
 
 def _rows_of(planned: Plan, rows: np.ndarray) -> Prepared:

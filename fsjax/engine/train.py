@@ -19,13 +19,13 @@ from fsjax.engine.distributed.exchange import agreed, is_lead
 from fsjax.engine.environment.jax_settings import own_settings
 from fsjax.engine.program_files import output_structure
 from fsjax.engine.programs import training_work
-from fsjax.engine.rows import Arrays, has_own_rows
+from fsjax.engine.rows import Arrays, has_own_rows, take_rows
 from fsjax.engine.run import History, Run, Trained
 from fsjax.engine.seeds import init_seeds, train_seeds
 from fsjax.engine.streamed import StreamedEpochs, StreamedPart
 from fsjax.engine.training_checks import check_finite_losses, check_validation, warn_of_unjudged
 from fsjax.errors import ConfigError
-from fsjax.method import PyTree, TrainState
+from fsjax.method import PyTree, Search, TrainState
 from fsjax.sparsity.connections import indexed_like, without_index
 from fsjax.sparsity.summary import count_connections, training_flops
 from fsjax.storage.checkpoints import Checkpoints
@@ -229,11 +229,16 @@ def _first_states(run: Run, rows: np.ndarray, hyper: Mapping[str, np.ndarray]) -
     states = init_seeds(numbers, hyper, run.usable[rows], arrays, **static)
     if run.start is None or run.method.loss is None:  # untrained scores are those of the new rows
         return states
-    return _continued(states, run.start, rows)
+    return _continued(states, run.start, rows, run.method.search)
 
 
-def _continued(states: TrainState, start: TrainState, rows: np.ndarray) -> TrainState:
-    """The first states with the parameters, masks and extras of an earlier result."""
+def _continued(
+    states: TrainState, start: TrainState, rows: np.ndarray, search: Search | None = None
+) -> TrainState:
+    """The first states with the parameters, masks and extras of an earlier result.
+
+    What a search has closed is open again.
+    """
     start = start.replace(extra=_without_new(start.extra, states.extra))
     kept, fresh = (
         {"params": of.params, "masks": without_index(of.masks), "extra": of.extra}
@@ -246,6 +251,12 @@ def _continued(states: TrainState, start: TrainState, rows: np.ndarray) -> Train
             "columns, outputs and architecture"
         )
     parts = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[rows]), kept)
+    if search is not None and isinstance(states.extra, Mapping):
+        one = take_rows(start, 0)
+        closed = search.close(one, jnp.float32(2.0)).extra
+        for name, value in one.extra.items():
+            if not jax.tree.all(jax.tree.map(np.array_equal, value, closed[name])):
+                parts["extra"][name] = states.extra[name]
     return states.replace(**parts | {"masks": indexed_like(parts["masks"], states.masks)})
 
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from bad_calls import bad_calls, refuses
 
 import fsjax
 from fsjax.arguments import Positive
@@ -81,6 +82,30 @@ def test_exactly_k_gates_stay_open_in_the_state_that_is_kept() -> None:
     assert (results[3].metrics["strength"] >= results[6].metrics["strength"]).all()
     # Each training is used for every K.
     assert results[3].cost["trainings"] == results[6].cost["trainings"]
+
+
+def test_gates_that_an_earlier_search_closed_are_open_at_the_start() -> None:
+    first = fsjax.fit(registered(), table(), num_features=3, **OPTIONS)
+    METHODS.pop("known_gates")
+    second = fsjax.fit(registered(), table(), num_features=6, start=first, **OPTIONS)
+    assert second.metrics["exact_selection"].tolist() == [100.0]
+
+
+def test_the_searches_of_a_sweep_have_checkpoints_of_their_own(tmp_path) -> None:
+    grid = {"strength": [1.0, 2.0]}
+    options = OPTIONS | {"num_features": 3, "checkpoint_dir": tmp_path}
+    sweep = fsjax.sweep(registered(), table(), grid, **options)
+    assert [result.metrics["exact_selection"][0] for result in sweep.results] == [100.0, 100.0]
+
+
+@bad_calls(
+    ({"num_features": [2, 4]}, "give one number, or use fsjax.fit_sizes"),
+    ({"num_features": 2, "columns": np.array([[2, 0, 4]])}, "columns= is for plan().train()"),
+)
+def test_options_of_which_a_fit_would_ignore_a_part(bad: tuple) -> None:
+    options, message = bad
+    method = fsjax.methods.neural_network(hidden=(2,))
+    refuses(lambda: fsjax.fit(method, table(), **options, **OPTIONS), message)
 
 
 def test_a_sweep_validates_the_networks_whose_gates_were_closed() -> None:

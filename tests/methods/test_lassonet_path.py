@@ -21,7 +21,7 @@ from fsjax.engine.loop import at_kept, init_state, train_epoch
 from fsjax.engine.rows import as_batch
 from fsjax.method import Method, TrainState, create_state
 from fsjax.methods.lassonet import importances, lassonet
-from fsjax.methods.shared.lassonet_path import automatic_start, first_lambda, skip_norms
+from fsjax.methods.shared.lassonet_path import automatic_start, first_lambda, improves, skip_norms
 from fsjax.sparsity import hier_prox
 
 
@@ -194,3 +194,18 @@ def test_path_of_few_rows_begins_where_columns_can_leave(rows: int, share: float
     strength = automatic_start(*params.values(), 2.0, state.feature_mask, True)
     found = first_lambda(state, jnp.bool_(True), 2.0, 0.5)
     assert float(found) == pytest.approx(float(strength) * share / 0.5)
+
+
+@pytest.mark.parametrize(
+    ("objective", "best", "expected"),
+    [
+        (5, np.inf, 1),
+        (9.8, 10, 1),
+        (9.95, 10, 0),
+        (-9.95, -10, 0),
+        (-10.05, -10, 0),
+        (-10.2, -10, 1),
+    ],
+)
+def test_an_objective_improves_by_one_percent_whatever_its_sign(objective, best, expected) -> None:
+    assert bool(improves(jnp.float32(objective), jnp.float32(best), 0.99)) == bool(expected)

@@ -59,8 +59,6 @@ def judge(
 ) -> tuple[Path, Array]:
     """Records an epoch: which features are in the network, and whether the objective improved.
 
-    The objective improves where it falls below the share ``tolerance`` of the best value.
-
     Returns:
       The path, and whether (bool) this epoch ends the current lambda or the dense phase: after
       ``patience`` epochs without improvement, or ``limit`` epochs in all.
@@ -68,7 +66,7 @@ def judge(
     path, inside = state.log, _selected(state)
     left = jnp.where(jnp.isinf(path.vanished), path.penalty, path.vanished)
     objective = _objective(state, path.penalty)
-    improved = objective < tolerance * path.best
+    improved = improves(objective, path.best, tolerance)
     path = path._replace(
         epochs=path.epochs + 1,
         waited=jnp.where(improved, 0, path.waited + 1),
@@ -106,6 +104,14 @@ def next_lambda(
         best=jnp.where(growing, _objective(state, penalty), path.best),
     )
     return path, finished
+
+
+def improves(objective: Array, best: Array, tolerance: Array | float) -> Array:
+    """Whether an objective is below the share ``tolerance`` of the best.
+
+    Where the best is negative, as with a loss of one's own, by ``1 - tolerance`` of its size.
+    """
+    return objective < jnp.where(best > 0, tolerance, 2.0 - tolerance) * best
 
 
 def _objective(state: TrainState, penalty: Array) -> Array:
