@@ -212,6 +212,11 @@ FEW = {"protocol": "random", "fractions": (0.1, 0.4, 0.5)}
         {"protocol": "stratified"},
         *("class 'rare' of table.csv has 2 row", "at least 3"),
     ),
+    (
+        table(60, np.repeat([0, 1, 2], [40, 17, 3]).astype(np.int32)),
+        {"protocol": "stratified", "fractions": (0.2, 0.2, 0.6)},
+        *("class 2 of table.csv has 1 row(s) besides the test rows", "at least 2"),
+    ),
 )
 def test_bad_requests(bad: tuple) -> None:
     refuses(lambda: data.make_split(bad[0], **bad[1]), *bad[2:])
