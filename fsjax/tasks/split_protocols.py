@@ -11,6 +11,7 @@ from fsjax.tables.dataset import Dataset
 from fsjax.tables.splits import DEFAULT_SEED, Split
 from fsjax.tables.torch_random import torch_random_split
 from fsjax.tasks import TABLE, Task, name_of
+from fsjax.tasks.from_arrays import check_task
 
 #: The largest seed that the generators of scikit-learn take.
 MAX_SEED = 2**32 - 1
@@ -107,7 +108,8 @@ def _stratified(request: _SplitRequest) -> Split:
             f"{'no target' if dataset.y is None else 'a numeric target'}; choose protocol=random, "
             "or another task"
         )
-    return _by_fractions(request, None if dataset.y is None else target.strata(dataset.y))
+    y = None if dataset.y is None else target.strata(check_task(dataset, request.task).y)
+    return _by_fractions(request, y)
 
 
 def _official(request: _SplitRequest) -> Split:

@@ -208,6 +208,11 @@ FEW = {"protocol": "random", "fractions": (0.1, 0.4, 0.5)}
     (table(3), FEW, "table.csv has 3 rows, too few for fractions"),
     (table(60, MANY), {"protocol": "stratified"}, "20 classes", "only 12"),
     (
+        table(20, np.ones(20)),
+        {"protocol": "stratified", "task": "survival"},
+        "task=survival needs two columns",
+    ),
+    (
         table(42, RARE, class_names=("low", "high", "rare")),
         {"protocol": "stratified"},
         *("class 'rare' of table.csv has 2 row", "at least 3"),
