@@ -157,6 +157,13 @@ def test_a_class_of_one_row_trains() -> None:
         assert 0 in train and len(valid) == 5
 
 
+def test_a_class_of_two_rows_trains_beside_many_validation_rows() -> None:
+    classes = np.r_[7, 7, np.zeros(98, int)]
+    for seed in range(5):
+        train, valid = validation_split(100, 0.8, seed, classes)
+        assert set(classes[train]) == {0, 7} and len(valid) == 80
+
+
 def test_reconstruction_needs_no_classes() -> None:
     split = data.make_split(table(10), "stratified", task="reconstruction")
     assert [len(part) for part in split] == [6, 2, 2]
