@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.sparsefuncs import min_max_axis
 
+from fsjax.errors import DataError
 from fsjax.tables.checks import is_constant
 
 #: Rounding may change the values of a column by this share of its range.
@@ -71,6 +72,15 @@ def is_too_coarse(X: np.ndarray | csr_array, rounded: np.ndarray) -> bool:
         if rounding.noticeable:
             return True
     return False
+
+
+def check_target_range(y: np.ndarray, where: str) -> None:
+    """DataError for numbers beyond the range of float32; the message calls them ``where``."""
+    if (largest := np.abs(y.astype(np.float64)).max()) > np.finfo(np.float32).max:
+        raise DataError(
+            f"{where} has values up to {largest:.3g}, beyond the range of float32; scale it, for "
+            "example to values around 1"
+        )
 
 
 def single_or_double(y: np.ndarray) -> np.ndarray:
