@@ -108,8 +108,8 @@ def _stratified(request: _SplitRequest) -> Split:
             f"{'no target' if dataset.y is None else 'a numeric target'}; choose protocol=random, "
             "or another task"
         )
-    y = None if dataset.y is None else target.strata(check_task(dataset, request.task).y)
-    return _by_fractions(request, y)
+    y = None if dataset.y is None else check_task(dataset, request.task).y
+    return _by_fractions(request, None if y is None else target.strata(y))
 
 
 def _official(request: _SplitRequest) -> Split:
