@@ -15,7 +15,7 @@ from fsjax.errors import ConfigError, DataError, check_whole
 from fsjax.tables.base import RawTable, as_table
 from fsjax.tables.checks import check_features, is_constant
 from fsjax.tables.dataset import Dataset
-from fsjax.tables.rounding import single_or_double
+from fsjax.tables.rounding import check_target_range, single_or_double
 from fsjax.tables.scaled import (
     HostTable,
     check_nonzero,
@@ -350,6 +350,7 @@ def _labels(dataset: Dataset, task: str) -> np.ndarray:
     if dataset.y is None:
         raise DataError(f"task={task} needs a target, but {dataset.name} has none")
     exact = entry.target.as_rows(dataset.y)
+    check_target_range(exact, f"the target of {dataset.name}")
     if single_or_double(exact).dtype == np.float64:
         raise DataError(
             f"float32 is too coarse for the target of {dataset.name}, which is between "

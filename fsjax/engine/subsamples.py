@@ -16,6 +16,7 @@ from fsjax.errors import ConfigError, check_whole
 from fsjax.method import Method
 from fsjax.tables.splits import Split
 from fsjax.tasks import TABLE
+from fsjax.tasks.from_arrays import check_task
 
 #: Share of a half that is used for validation, for methods that validate.
 VALID_FRACTION: Final = 0.2
@@ -76,7 +77,7 @@ def fit_subsamples(
     num_pairs = check_whole("num_pairs", num_pairs)
     seed = check_whole("seed", seed, min_value=0)
     task = task_of(method, options.get("task"))
-    dataset = to_dataset(data, task)
+    dataset = check_task(to_dataset(data, task), task)
     if valid_fraction is None:
         valid_fraction = VALID_FRACTION if _validates(method, options.get("best_by")) else 0.0
     classes = None if dataset.y is None else TABLE[task].target.strata(dataset.y)

@@ -68,6 +68,8 @@ class Dataset:
         object.__setattr__(self, "X", X)
         for label, part in (("X", self.X), ("y", self.y), ("official_split", self.official_split)):
             _check_array(part, f"{label} of {self.name}")
+        if self.y is not None and self.y.dtype == bool:
+            object.__setattr__(self, "y", self.y.astype(np.int32))
         if self.X.ndim != 2:
             raise DataError(
                 f"{self.name}: X has shape {self.X.shape}; give a table of (rows, columns)"

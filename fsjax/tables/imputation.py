@@ -12,7 +12,7 @@ RULES = ("mean", "median", "class_mean")
 
 
 def impute(X: np.ndarray, y: np.ndarray | None, rule: str, where: str) -> np.ndarray:
-    """Fill the missing values of each column; returns a new (N, D) float32 array.
+    """Fill the missing values of each column; the type of X stays.
 
     The values are computed over the whole table **before** it is split, so some information about
     test rows leaks into training. ``'class_mean'`` leaks more: what is filled into a test row
@@ -26,6 +26,9 @@ def impute(X: np.ndarray, y: np.ndarray | None, rule: str, where: str) -> np.nda
         rule: ``'mean'`` or ``'median'`` of the column, or ``'class_mean'``, the mean of the
             column over the rows of the same class.
         where: the name of the table in messages.
+
+    Returns:
+        A new table (N, D), or X itself if no value is missing.
 
     Raises:
         ConfigError: for an unknown rule, or ``'class_mean'`` without classes.
@@ -74,4 +77,4 @@ def _fill(X: np.ndarray, rule: str, where: str) -> np.ndarray:
     _check_not_empty(missing.all(axis=0), where)
     values = X.astype(np.float64)
     fill = np.nanmean(values, axis=0) if rule == "mean" else np.nanmedian(values, axis=0)
-    return np.where(missing, fill, values).astype(np.float32)
+    return np.where(missing, fill, values).astype(X.dtype)

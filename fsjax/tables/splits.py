@@ -52,9 +52,9 @@ def validation_split(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Training and validation row numbers; without validation rows if the share is below one row.
 
-    The proportions of classes ``(rows,)`` are kept if each class has two rows and both parts are
-    at least as large as the number of classes. Every class keeps a training row. ConfigError for
-    a share outside [0, 1).
+    The proportions of classes ``(rows,)`` are kept if each class has two rows, both parts are at
+    least as large as the number of classes, and no class would lose all training rows. Every class
+    keeps a training row. ConfigError for a share outside [0, 1).
     """
     if not is_number(fraction) or not 0 <= fraction < 1:
         raise ConfigError(
@@ -71,7 +71,8 @@ def validation_split(
         train, valid = train_test_split(
             everything, test_size=count, random_state=seed, stratify=classes
         )
-        return np.sort(train), np.sort(valid)
+        if classes is None or len(np.unique(classes[train])) == len(number):
+            return np.sort(train), np.sort(valid)
     # One row of each class is a training row, whatever is drawn.
     others = np.random.default_rng(seed).permutation(np.setdiff1d(everything, kept))
     valid = np.sort(others[:count])

@@ -11,6 +11,7 @@ from fsjax.tables.dataset import Dataset
 from fsjax.tables.splits import DEFAULT_SEED, Split
 from fsjax.tables.torch_random import torch_random_split
 from fsjax.tasks import TABLE, Task, name_of
+from fsjax.tasks.from_arrays import check_task
 
 #: The largest seed that the generators of scikit-learn take.
 MAX_SEED = 2**32 - 1
@@ -107,7 +108,8 @@ def _stratified(request: _SplitRequest) -> Split:
             f"{'no target' if dataset.y is None else 'a numeric target'}; choose protocol=random, "
             "or another task"
         )
-    return _by_fractions(request, None if dataset.y is None else target.strata(dataset.y))
+    y = None if dataset.y is None else check_task(dataset, request.task).y
+    return _by_fractions(request, None if y is None else target.strata(y))
 
 
 def _official(request: _SplitRequest) -> Split:
@@ -159,6 +161,8 @@ def _by_fractions(request: _SplitRequest, y: np.ndarray | None = None) -> Split:
     if y is not None:
         _check_stratified(request, y, [count for count in (num_valid, num_test) if count])
     rest, test = _carve(rows, num_test, request.seed, y)
+    if y is not None and num_valid:
+        _check_classes(request, y, rest, parts=2)
     train, valid = _carve(rest, num_valid, request.seed, None if y is None else y[rest])
     return Split(train, valid, test)
 
@@ -203,24 +207,32 @@ def _official_rows(request: _SplitRequest) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check_stratified(request: _SplitRequest, y: np.ndarray, counts: list[int]) -> None:
-    dataset, parts = request.dataset, len(counts) + 1
-    labels, sizes = np.unique(y, return_counts=True)
-    smallest = int(sizes.argmin())
-    if sizes[smallest] < parts:
-        label = labels[smallest]
-        names = dataset.class_names or TABLE[request.task].target.strata_names
-        shown = repr(names[label]) if names else label
+    dataset = request.dataset
+    num_classes = _check_classes(request, y, np.arange(len(y)), len(counts) + 1)
+    if min(*counts, dataset.num_samples - sum(counts)) < num_classes:
         raise DataError(
-            f"class {shown} of {dataset.name} has {sizes[smallest]} row(s), but a stratified "
-            f"split into {parts} parts needs at least {parts} of each class; drop or merge the "
-            "class, or choose protocol=random"
-        )
-    if min(*counts, dataset.num_samples - sum(counts)) < len(labels):
-        raise DataError(
-            f"{dataset.name} has {len(labels)} classes, but a part of the split would have only "
+            f"{dataset.name} has {num_classes} classes, but a part of the split would have only "
             f"{min(counts)} rows; choose larger fractions than {request.fractions}, or "
             "protocol=random"
         )
+
+
+def _check_classes(request: _SplitRequest, y: np.ndarray, rows: np.ndarray, parts: int) -> int:
+    """The number of classes; DataError if the rows hold fewer of one of them than parts."""
+    labels, numbers = np.unique(y, return_inverse=True)
+    sizes = np.bincount(numbers[rows], minlength=len(labels))
+    smallest = int(sizes.argmin())
+    if sizes[smallest] < parts:
+        label = labels[smallest]
+        names = request.dataset.class_names or TABLE[request.task].target.strata_names
+        shown = repr(names[label]) if names else label
+        besides = " besides the test rows" if len(rows) < len(y) else ""
+        raise DataError(
+            f"class {shown} of {request.dataset.name} has {sizes[smallest]} row(s){besides}, but a "
+            f"stratified split into {parts} parts needs at least {parts} of each class; drop or "
+            "merge the class, or choose protocol=random"
+        )
+    return len(labels)
 
 
 def _check_fractions(fractions: tuple[float, float, float]) -> None:

@@ -114,8 +114,9 @@ def test_validation_rows(
     ({"task": "classify"}, "task='classify'"),
     ({"num_features": 3}, "made for 2"),
     ({"data": (table()[0], None)}, "needs a target"),
+    ({"method": fsjax.methods.stg(2), "task": "survival"}, "needs two columns"),
 )
 def test_bad_calls(bad: tuple) -> None:
     options = dict(bad[0])
     data = options.pop("data", table())
-    refuses(lambda: fit_subsamples(FISHER, data, **options), bad[1])
+    refuses(lambda: fit_subsamples(options.pop("method", FISHER), data, **options), bad[1])

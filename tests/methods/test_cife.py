@@ -152,6 +152,13 @@ def test_bins_hold_equal_shares_and_keep_equal_values_together() -> None:
     assert (np.diff(ranked.codes[0]) >= 0).all()
 
 
+@pytest.mark.parametrize(("rows", "bins"), [(77, 11), (108, 12), (98, 14)])
+def test_bins_hold_equal_shares_if_they_divide_the_rows(rows: int, bins: int) -> None:
+    ranks, ones = np.arange(rows)[:, None], np.ones(rows)
+    symbols = greedy_information.count_table(ranks, np.zeros(rows, int), ones, bins)
+    assert np.bincount(symbols.codes[0]).tolist() == [rows // bins] * bins
+
+
 def test_all_ways_of_counting_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     x = np.where(rng.random((500, 12)) < 0.8, 0, rng.integers(0, 9, (500, 12))).astype(float)

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from bad_calls import bad_calls, refuses
 
-from fsjax.data import as_dataset
+from fsjax.data import Dataset, as_dataset
 from fsjax.errors import DataError
+from fsjax.tasks.from_arrays import check_task
 
 
 def test_labels_of_any_kind() -> None:
@@ -22,6 +23,11 @@ def test_labels_of_any_kind() -> None:
         assert set(dataset.y.tolist()) == {0, 1}
     assert as_dataset(x, np.arange(6), task="regression").y.dtype == np.float64
     assert as_dataset(x, np.arange(6) / 4).y.tolist() == [0, 0.25, 0.5, 0.75, 1, 1.25]
+
+
+def test_truth_values_are_classes() -> None:
+    dataset = Dataset("t", np.eye(20), np.arange(20) % 2 == 0)
+    assert dataset.num_classes == 2 and check_task(dataset, "classification") is dataset
 
 
 def test_frames_keep_their_names() -> None:

@@ -157,6 +157,13 @@ def test_a_class_of_one_row_trains() -> None:
         assert 0 in train and len(valid) == 5
 
 
+def test_a_class_of_two_rows_trains_beside_many_validation_rows() -> None:
+    classes = np.r_[7, 7, np.zeros(98, int)]
+    for seed in range(5):
+        train, valid = validation_split(100, 0.8, seed, classes)
+        assert set(classes[train]) == {0, 7} and len(valid) == 80
+
+
 def test_reconstruction_needs_no_classes() -> None:
     split = data.make_split(table(10), "stratified", task="reconstruction")
     assert [len(part) for part in split] == [6, 2, 2]
@@ -208,9 +215,19 @@ FEW = {"protocol": "random", "fractions": (0.1, 0.4, 0.5)}
     (table(3), FEW, "table.csv has 3 rows, too few for fractions"),
     (table(60, MANY), {"protocol": "stratified"}, "20 classes", "only 12"),
     (
+        table(20, np.ones(20)),
+        {"protocol": "stratified", "task": "survival"},
+        "task=survival needs two columns",
+    ),
+    (
         table(42, RARE, class_names=("low", "high", "rare")),
         {"protocol": "stratified"},
         *("class 'rare' of table.csv has 2 row", "at least 3"),
+    ),
+    (
+        table(60, np.repeat([0, 1, 2], [40, 17, 3]).astype(np.int32)),
+        {"protocol": "stratified", "fractions": (0.2, 0.2, 0.6)},
+        *("class 2 of table.csv has 1 row(s) besides the test rows", "at least 2"),
     ),
 )
 def test_bad_requests(bad: tuple) -> None:

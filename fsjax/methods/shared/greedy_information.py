@@ -175,7 +175,8 @@ def _binned(values: np.ndarray, weight: np.ndarray, bins: int | None) -> np.ndar
     order = np.argsort(values)
     # The number of the last of a value's rows, as if a row of weight w were w rows.
     last = np.cumsum(weight[order]) - 1
-    edges = np.searchsorted(last, (last[-1] + 1) * (np.arange(1, bins) / bins) - 1)
+    # Divided last, which is exact where the rows are a multiple of the bins.
+    edges = np.searchsorted(last, (last[-1] + 1) * np.arange(1, bins) / bins - 1)
     return np.searchsorted(values[order[edges]], values)
 
 

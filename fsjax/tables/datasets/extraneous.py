@@ -1,5 +1,7 @@
 """Extraneous columns for a real table, as in the benchmark of Cherepanova et al. (2023)."""
 
+from itertools import count, islice
+
 import numpy as np
 
 from fsjax.errors import ConfigError, DataError, check_choice
@@ -57,7 +59,10 @@ def add_columns(dataset: Dataset, kind: str, share: float = 0.5, seed: int = 0) 
         more = X[:, first] * X[:, second]
     names = dataset.feature_names
     if names is not None:
-        names = (*names, *(f"{kind} {number}" for number in range(extra)))
+        taken = set(names)
+        numbered = (f"{kind} {number}" for number in count())
+        free = (name for name in numbered if name not in taken)
+        names = (*names, *islice(free, extra))
     return Dataset(
         name=f"{dataset.name}+{kind}",
         X=np.hstack([X, more]).astype(np.float32),

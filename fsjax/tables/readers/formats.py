@@ -43,7 +43,10 @@ def compact(X: np.ndarray | scipy.sparse.csr_array) -> np.ndarray | scipy.sparse
     1970, the type is float64.
     """
     if not isinstance(X, np.ndarray):
-        return scipy.sparse.csr_array((compact(X.data), X.indices, X.indptr), shape=X.shape)
+        values = compact(X.data)
+        if values.dtype != X.dtype and is_too_coarse(X, values):
+            values = X.data.astype(np.float64)
+        return scipy.sparse.csr_array((values, X.indices, X.indptr), shape=X.shape)
     if X.dtype == bool:
         return np.ascontiguousarray(X, dtype=np.uint8)
     if X.dtype.kind in "iu" and X.dtype.itemsize <= 2:

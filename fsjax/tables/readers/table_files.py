@@ -150,7 +150,8 @@ def load_table(
     kind, data = _contents(path, max_bytes)
     with _errors_of(path, kind):
         table, remarks = _read(kind, data, target, options)
-        X = compact(as_dense(table.X, max_bytes) if dense else table.X)
+        X = compact(table.X)
+        X = as_dense(X, max_bytes) if dense else X
     if impute is not None and X.ndim == 2 and min(X.shape):
         X = fill(X, None, impute, where)
     check_features(X, table.feature_names, where)
@@ -314,7 +315,7 @@ def _excel_frame(data: bytes, options: ReadOptions) -> _Frame:
 def _read_libsvm(data: bytes, target: TargetNames, max_bytes: int | None) -> FileTable:
     if target is not None:
         raise DataError(f"target={target!r}: the target of a LIBSVM file is its first column")
-    X, y = load_svmlight_file(io.BytesIO(data), dtype=np.float32)
+    X, y = load_svmlight_file(io.BytesIO(data))
     return FileTable(as_csr(X, "it", max_bytes), y)
 
 

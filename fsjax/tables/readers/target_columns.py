@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fsjax.errors import DataError, name_some, nearest
-from fsjax.tables.rounding import single_or_double
+from fsjax.tables.rounding import check_target_range, single_or_double
 from fsjax.tasks.classes_or_numbers import kind_of_target
 from fsjax.tasks.targets import numbered
 
@@ -38,11 +38,7 @@ def encode_target(
             "another column"
         )
     if not kind_of_target(values).classes:
-        if (largest := np.abs(values.astype(np.float64)).max()) > np.finfo(np.float32).max:
-            raise DataError(
-                f"{where} has values up to {largest:.3g}, beyond the range of float32; scale it, "
-                "for example to values around 1"
-            )
+        check_target_range(values, where)
         return single_or_double(values), None
     if values.dtype.kind in "iuf":
         labels = labels.astype(np.int64 if values.dtype.kind == "f" else values.dtype)

@@ -78,6 +78,12 @@ def standard_table() -> data.Dataset:
     return data.Dataset("four", X, np.zeros(20_000, np.int32), feature_names=tuple("abcd"))
 
 
+def test_extra_columns_can_be_added_twice() -> None:
+    table = data.Dataset("two", np.eye(2), None, feature_names=("a", "random 1"))
+    twice = data.add_columns(data.add_columns(table, "random"), "random")
+    assert twice.feature_names[2:] == tuple(f"random {number}" for number in (0, 2, 3, 4, 5, 6))
+
+
 def test_extra_columns_are_what_the_benchmark_says() -> None:
     table = standard_table()
     random = data.add_columns(table, "random", 0.75).X[:, 4:]
