@@ -131,6 +131,24 @@ def test_numeric_targets_are_regressed() -> None:
     check_protocols(("retrain",), (), 8, num_classes=0, task="regression")
 
 
+@pytest.mark.parametrize("task", ["regression", "counts"])
+def test_the_units_of_a_target_do_not_matter(task: str) -> None:
+    data = table()
+    y = np.round(np.exp(data.X[:, :2] + 2)).astype(np.float64)
+    splits, options = [make_split(data, "random", seed=0)], {**OPTIONS, "num_epochs": 4}
+    shift, factor = (-5e4, 1e3) if task == "regression" else (0, 1000)
+    found = [
+        retrain_metrics(
+            Dataset("numbers", data.X, target), splits, None, (0,), task=task, options=options
+        )
+        for target in (y, y * factor + shift)
+    ]
+    (error, share), power = found[0], 2 if task == "regression" else 1
+    np.testing.assert_allclose(found[1][share], found[0][share], rtol=1e-4)
+    np.testing.assert_allclose(found[1][error], found[0][error] * factor**power, rtol=1e-4)
+    assert (found[0][share] > 0.5).all()
+
+
 def copies() -> Dataset:
     """300 rows: columns 0 and 1, and six columns that are mixtures of these."""
     rng = np.random.default_rng(0)
