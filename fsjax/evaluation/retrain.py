@@ -82,6 +82,7 @@ def retrain_metrics(
       ``(S,)`` by name: ``retrain_accuracy`` in percent and, for two classes, ``retrain_auc``; or
       ``retrain_mse`` and ``retrain_r2``, or the other metrics of :func:`embedded_metrics`. For
       ``reconstruction``, ``retrain_reconstruction_frobenius`` and ``retrain_reconstruction_mse``.
+      Without test rows, nothing.
 
     Raises:
       ConfigError: for an unknown option or a value outside its range.
@@ -95,6 +96,8 @@ def retrain_metrics(
       >>> print(fsjax.evaluation.sampled_rows(data, split, fsjax.evaluation.SAMPLE_ROWS))
     """
     method, training = neural_network_of(options)
+    if not all(len(split.test) for split in splits):
+        return {}
     if TABLE[name_of(task)].objective.coupled and "batch_size" not in options:
         training["batch_size"] = "auto"
     if training["best_by"] == "last":
