@@ -102,7 +102,9 @@ def retrain_metrics(
         training["batch_size"] = "auto"
     if training["best_by"] == "last":
         none = np.zeros(0, np.int32)
-        splits = [Split(np.concatenate([s.train, s.valid]), none, s.test) for s in splits]
+        # One merged split for each split, so that seeds that share one are trained together.
+        merged = {id(s): Split(np.concatenate([s.train, s.valid]), none, s.test) for s in splits}
+        splits = [merged[id(split)] for split in splits]
     training["scaling"] = scaling
     training["zero_others"] = options.get("network", "mlp") != "mlp"
     training["progress"] = progress

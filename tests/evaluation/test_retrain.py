@@ -44,8 +44,10 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def test_validation_rows_train_where_no_epoch_is_chosen(best_by: str, plans: list) -> None:
     data = table()
     splits = [make_split(data, "random", seed=seed) for seed in (0, 1)]
-    retrain_metrics(data, splits, None, (0, 1), options={"best_by": best_by})
+    splits.append(splits[0])
+    retrain_metrics(data, splits, None, (0, 1, 2), options={"best_by": best_by})
     (call,) = plans
+    assert call["split"][2] is call["split"][0]  # so that these seeds are trained together
     if best_by == "loss":
         chex.assert_trees_all_equal(call["split"], splits)
         return
