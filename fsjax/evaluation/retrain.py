@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fsjax.engine.fit import plan
 from fsjax.engine.prepare import scaler_of
-from fsjax.errors import check_names
+from fsjax.errors import ConfigError, check_names
 from fsjax.method import Method
 from fsjax.methods.neural_network import neural_network
 from fsjax.methods.shared.network import NetworkOptions
@@ -96,6 +96,8 @@ def retrain_metrics(
       >>> print(fsjax.evaluation.sampled_rows(data, split, fsjax.evaluation.SAMPLE_ROWS))
     """
     method, training = neural_network_of(options)
+    if len(splits) != len(seeds):
+        raise ConfigError(f"{len(splits)} splits for {len(seeds)} seeds; give one for each")
     if not all(len(split.test) for split in splits):
         return {}
     if TABLE[name_of(task)].objective.coupled and "batch_size" not in options:
@@ -130,29 +132,25 @@ def _has_units(task: str) -> bool:
     return ours.estimate is theirs.estimate and ours.num_outputs is theirs.num_outputs
 
 
-class _Targets(NamedTuple):
-    """Targets of all rows without units; ``outputs * factor + shift`` are those of ``truth``."""
+def _targets(
+    dataset: Dataset, split: Split, task: str, scaling: str
+) -> tuple[np.ndarray, np.ndarray, Any, Any]:
+    """Scaled columns for reconstruction, else y, scaled by its training rows as by estimators.
 
-    scaled: np.ndarray
-    truth: np.ndarray
-    factor: Any = 1.0
-    shift: Any = 0.0
-
-
-def _targets(dataset: Dataset, split: Split, task: str, scaling: str) -> _Targets:
-    """Scaled columns for reconstruction, else y, scaled by its training rows as by estimators."""
+    Also the truth, and the factor and shift that turn outputs into its units.
+    """
     entry = TABLE[task]
     if not entry.target.supervised:
         columns = dense_rows(scaled(dataset.table, scaler_of(dataset, split, scaling)))
-        return _Targets(columns, columns)
+        return columns, columns, 1.0, 0.0
     assert entry.target.scale is not None and dataset.y is not None
     y = entry.target.as_rows(dataset.y).astype(np.float64)
     mean, deviation = entry.target.scale(y[split.train])
     deviation = np.where(deviation > 0, deviation, 1.0)
     of_rows = ((y - mean) / deviation).astype(np.float32)
     if "counts" in (task, entry.like):  # the outputs are logarithms
-        return _Targets(of_rows, y, shift=np.log(deviation))
-    return _Targets(of_rows, y, deviation, mean)
+        return of_rows, y, 1.0, np.log(deviation)
+    return of_rows, y, deviation, mean
 
 
 def _metrics_by_split(
@@ -170,16 +168,17 @@ def _metrics_by_split(
     may see other inputs than it has to predict. Seeds that share a split are trained together.
     """
     is_regression = TABLE[task].target.supervised
-    prefix, own = ("retrain_", "") if is_regression else ("retrain_reconstruction_", task + "_")
+    task = task if is_regression else "reconstruction"
+    prefix = "retrain_" if is_regression else "retrain_reconstruction_"
     dataset = check_task(dataset, task)
     fields = {field.name: getattr(dataset, field.name) for field in dataclasses.fields(dataset)}
     metrics: dict[str, np.ndarray] = {}
     for split in {id(split): split for split in splits}.values():
         places = [place for place, of_seed in enumerate(splits) if of_seed is split]
-        targets = _targets(dataset, split, task, training["scaling"])
+        targets, truth, factor, shift = _targets(dataset, split, task, training["scaling"])
         planned = plan(
             method,
-            CheckedDataset(**{**fields, "y": targets.scaled, "class_names": None}),
+            CheckedDataset(**{**fields, "y": targets, "class_names": None}),
             seeds=[seeds[place] for place in places],
             task=task if is_regression else "regression",
             split=[split] * len(places),
@@ -187,10 +186,10 @@ def _metrics_by_split(
             **training,
         )
         outputs = np.asarray(planned.choose(planned.train()).outputs)
-        truth = targets.truth[split.test]
+        truth = truth[split.test]
         for place, of_seed in zip(places, outputs, strict=True):
-            predicted = of_seed[: len(truth)] * targets.factor + targets.shift
+            predicted = of_seed[: len(truth)] * factor + shift
             for name, value in TABLE[task].outputs.test_metrics(predicted, truth).items():
-                full = f"{prefix}{name.removeprefix(own)}"
+                full = f"{prefix}{name.removeprefix('reconstruction_')}"
                 metrics.setdefault(full, np.zeros(len(splits)))[place] = value
     return metrics
