@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from fsjax.engine.epoch_metrics import TASK_LOSS
 from fsjax.engine.phases import warn_of_unreached
 from fsjax.engine.result import FitResult, counted_connections, kept_epochs
 from fsjax.engine.rows import Arrays, HostRows, has_own_rows
@@ -114,6 +115,8 @@ def test_metrics(run: Run, chosen: Chosen) -> dict[str, np.ndarray]:
             if entry.outputs.test_metrics_from_rows is None:
                 raise ConfigError(f"{task} has no test metrics for rows that are not in memory")
             of_rows = {name: values[row, : len(x)] for name, values in outputs.items()}
+            # Test metrics are those of the task, also if the run had a loss of its own.
+            of_rows["loss"] = of_rows.pop(TASK_LOSS, of_rows["loss"])
             per_seed.append(entry.outputs.test_metrics_from_rows(of_rows))
             continue
         truth = y if entry.target.supervised else dense_rows(x)

@@ -15,6 +15,9 @@ from fsjax.tables.sparse_rows import SparseRows, dense, is_sparse, map_rows
 #: Rows that are evaluated at once.
 EVALUATION_ROWS = 1024
 
+#: The name of the loss of the task among metrics of rows, if the run has a loss of its own.
+TASK_LOSS = "task_loss"
+
 #: Epochs after which the connections of the input neurons are counted; 0 is before training.
 CONNECTION_EPOCHS = (0, 1, 5, 10)
 
@@ -25,12 +28,12 @@ def predict_rows(method: Method, state: TrainState, x: Array | SparseRows) -> Ar
 
 
 def metrics_of_each_row(spec: Spec, outputs: Array, y: Array) -> dict[str, Array]:
-    """``tasks.row_metrics`` ``(B,)`` by name, with the loss of the run."""
+    """``tasks.row_metrics`` ``(B,)`` by name, with the loss of the run, and :data:`TASK_LOSS`."""
     metrics = tasks.row_metrics(spec.task, outputs, y)
     if spec.loss is not None:
         loss, weight = spec.loss, jnp.ones(1)
         by_row = jax.vmap(lambda output, target: loss(output[None], target[None], weight))
-        metrics["loss"] = by_row(outputs, y)
+        metrics[TASK_LOSS], metrics["loss"] = metrics["loss"], by_row(outputs, y)
     return metrics
 
 
@@ -71,6 +74,7 @@ def evaluate_outputs(
         return {
             name: tasks.weighted_mean(jnp.where(rows.weight > 0, of_rows, 0.0), rows.weight)
             for name, of_rows in outputs.items()
+            if name != TASK_LOSS
         }
     task = state.spec.task
     # The outputs of padding rows may have any value, even NaN.

@@ -57,7 +57,7 @@ def evaluate(
     Returns:
       By name, ``(S,)`` each: ``result.metrics`` for ``embedded``; ``svm_accuracy`` and
       ``retrain_accuracy`` in percent and ``retrain_reconstruction_frobenius`` at the fit's own K,
-      and ``svm_accuracy_k25``, ... at the further ones.
+      and ``svm_accuracy_k25``, ... at the further ones. Without test rows, nothing is judged.
 
     Raises:
       ConfigError: as for :func:`check_protocols`, and for groups of columns, noise or a table on
@@ -89,6 +89,8 @@ def evaluate(
             "choose ('embedded',)"
         )
     metrics = dict(result.metrics) if "embedded" in protocols else {}
+    if not all(len(split.test) for split in result.splits):
+        return metrics
     further = {f"_k{k}": k for k in map(int, num_features) if k != result.num_features}
     selections = {"": result.selected, **{end: result.select(k) for end, k in further.items()}}
     splits: Sequence[Split] = result.splits

@@ -14,15 +14,15 @@ import numpy as np
 
 from fsjax.engine.fit import plan
 from fsjax.engine.prepare import scaler_of
-from fsjax.errors import check_names
+from fsjax.errors import ConfigError, check_names
 from fsjax.method import Method
 from fsjax.methods.neural_network import neural_network
 from fsjax.methods.shared.network import NetworkOptions
-from fsjax.tables.dataset import Dataset
+from fsjax.tables.dataset import CheckedDataset, Dataset
 from fsjax.tables.scaled import dense_rows, scaled
 from fsjax.tables.splits import Split
 from fsjax.tasks import TABLE, Task, name_of
-from fsjax.tasks.output_metrics import reconstruction_metrics
+from fsjax.tasks.from_arrays import check_task
 
 #: Default options of training, as in BinMask, section 4.1, for tables.
 TRAINING: Mapping[str, Any] = {
@@ -70,7 +70,8 @@ def retrain_metrics(
         perceptrons see only these, convolutional networks see zeros in place of the others.
       seeds: the S seeds, for initialisation and the order of rows.
       task: one of ``fsjax.tasks.TASKS``, or a registered task. For ``reconstruction`` the network
-        predicts all scaled columns from the selected ones; tables on disk are not supported.
+        predicts all scaled columns from the selected ones; tables on disk are not supported. For
+        numbers and counts, y is scaled by the training rows, and the metrics have its units.
       scaling: as for ``fsjax.fit``.
       options: of the network (``fsjax.methods.shared.network.NetworkOptions``) and its training
         (``num_epochs``, ``batch_size``, ``min_steps_per_epoch``, ``best_by``, ``shuffle``,
@@ -81,6 +82,7 @@ def retrain_metrics(
       ``(S,)`` by name: ``retrain_accuracy`` in percent and, for two classes, ``retrain_auc``; or
       ``retrain_mse`` and ``retrain_r2``, or the other metrics of :func:`embedded_metrics`. For
       ``reconstruction``, ``retrain_reconstruction_frobenius`` and ``retrain_reconstruction_mse``.
+      Without test rows, nothing.
 
     Raises:
       ConfigError: for an unknown option or a value outside its range.
@@ -94,17 +96,24 @@ def retrain_metrics(
       >>> print(fsjax.evaluation.sampled_rows(data, split, fsjax.evaluation.SAMPLE_ROWS))
     """
     method, training = neural_network_of(options)
+    if len(splits) != len(seeds):
+        raise ConfigError(f"{len(splits)} splits for {len(seeds)} seeds; give one for each")
+    if not all(len(split.test) for split in splits):
+        return {}
     if TABLE[name_of(task)].objective.coupled and "batch_size" not in options:
         training["batch_size"] = "auto"
     if training["best_by"] == "last":
         none = np.zeros(0, np.int32)
-        splits = [Split(np.concatenate([s.train, s.valid]), none, s.test) for s in splits]
+        # One merged split for each split, so that seeds that share one are trained together.
+        merged = {id(s): Split(np.concatenate([s.train, s.valid]), none, s.test) for s in splits}
+        splits = [merged[id(split)] for split in splits]
     training["scaling"] = scaling
     training["zero_others"] = options.get("network", "mlp") != "mlp"
     training["progress"] = progress
     seeds = [int(seed) for seed in seeds]
-    if not TABLE[name_of(task)].target.supervised:
-        return _reconstruction_metrics(method, dataset, splits, columns, seeds, training)
+    name = name_of(task)
+    if not TABLE[name].target.supervised or _has_units(name):
+        return _metrics_by_split(method, dataset, splits, columns, seeds, name, training)
     planned = plan(
         method, dataset, seeds=seeds, task=task, split=splits, columns=columns, **training
     )
@@ -112,36 +121,75 @@ def retrain_metrics(
     return {f"retrain_{name.removeprefix('embedded_')}": values for name, values in metrics.items()}
 
 
-def _reconstruction_metrics(
+def _has_units(task: str) -> bool:
+    """Whether targets are scaled for training, and the outputs can be turned back into units."""
+    entry = TABLE[task]
+    base = TABLE[entry.like or task]
+    if entry.target.scale is None or base.name not in ("regression", "counts"):
+        return False
+    # A task with outputs of its own, such as a mean and a variance, is trained on its y.
+    ours, theirs = entry.outputs, base.outputs
+    return ours.estimate is theirs.estimate and ours.num_outputs is theirs.num_outputs
+
+
+def _targets(
+    dataset: Dataset, split: Split, task: str, scaling: str
+) -> tuple[np.ndarray, np.ndarray, Any, Any]:
+    """Scaled columns for reconstruction, else y, scaled by its training rows as by estimators.
+
+    Also the truth, and the factor and shift that turn outputs into its units.
+    """
+    entry = TABLE[task]
+    if not entry.target.supervised:
+        columns = dense_rows(scaled(dataset.table, scaler_of(dataset, split, scaling)))
+        return columns, columns, 1.0, 0.0
+    assert entry.target.scale is not None and dataset.y is not None
+    y = entry.target.as_rows(dataset.y).astype(np.float64)
+    mean, deviation = entry.target.scale(y[split.train])
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    of_rows = ((y - mean) / deviation).astype(np.float32)
+    if "counts" in (task, entry.like):  # the outputs are logarithms
+        return of_rows, y, 1.0, np.log(deviation)
+    return of_rows, y, deviation, mean
+
+
+def _metrics_by_split(
     method: Method,
     dataset: Dataset,
     splits: Sequence[Split],
     columns: np.ndarray | None,
     seeds: Sequence[int],
+    task: str,
     training: Mapping[str, Any],
 ) -> dict[str, np.ndarray]:
-    """Metrics ``(S,)`` of networks that predict all scaled columns from the selected ones.
+    """Metrics ``(S,)`` of networks whose targets are scaled by the rows of their split.
 
-    The scaled columns are the targets of a regression, so that the network may see other inputs
-    than it has to predict. Seeds that share a split are trained together.
+    For reconstruction, the scaled columns are the targets of a regression, so that the network
+    may see other inputs than it has to predict. Seeds that share a split are trained together.
     """
+    is_regression = TABLE[task].target.supervised
+    task = task if is_regression else "reconstruction"
+    prefix = "retrain_" if is_regression else "retrain_reconstruction_"
+    dataset = check_task(dataset, task)
+    fields = {field.name: getattr(dataset, field.name) for field in dataclasses.fields(dataset)}
     metrics: dict[str, np.ndarray] = {}
     for split in {id(split): split for split in splits}.values():
         places = [place for place, of_seed in enumerate(splits) if of_seed is split]
-        targets = dense_rows(scaled(dataset.table, scaler_of(dataset, split, training["scaling"])))
+        targets, truth, factor, shift = _targets(dataset, split, task, training["scaling"])
         planned = plan(
             method,
-            dataclasses.replace(dataset, y=targets, class_names=None),
+            CheckedDataset(**{**fields, "y": targets, "class_names": None}),
             seeds=[seeds[place] for place in places],
-            task="regression",
+            task=task if is_regression else "regression",
             split=[split] * len(places),
             columns=None if columns is None else columns[places],
             **training,
         )
         outputs = np.asarray(planned.choose(planned.train()).outputs)
+        truth = truth[split.test]
         for place, of_seed in zip(places, outputs, strict=True):
-            truth = targets[split.test]
-            for name, value in reconstruction_metrics(of_seed[: len(truth)], truth).items():
-                full = f"retrain_reconstruction_{name.removeprefix('reconstruction_')}"
+            predicted = of_seed[: len(truth)] * factor + shift
+            for name, value in TABLE[task].outputs.test_metrics(predicted, truth).items():
+                full = f"{prefix}{name.removeprefix('reconstruction_')}"
                 metrics.setdefault(full, np.zeros(len(splits)))[place] = value
     return metrics

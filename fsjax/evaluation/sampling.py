@@ -50,6 +50,9 @@ def in_memory(
         y=None if dataset.y is None else dataset.y[rows],
         feature_names=None if names is None else tuple(names[column] for column in columns),
         official_split=None,
+        # A part of an image is no image.
+        image_shape=dataset.image_shape if len(columns) == dataset.num_features else None,
+        informative=None,
     )
     placed = Split(*(np.searchsorted(rows, part).astype(np.int32) for part in split))
     places = {name: np.searchsorted(columns, selected) for name, selected in selections.items()}

@@ -49,7 +49,8 @@ def svm_accuracy(
       The accuracy in percent of the test rows.
 
     Raises:
-      DataError: if the data set has no classes, or only one in the training rows.
+      DataError: if the data set has no classes, or only one in the training rows, or if there are
+        no test rows.
       ConfigError: for columns that do not exist, an empty selection, or a negative ``noise_std``.
     """
     check(NonNegative, noise_std=noise_std)
@@ -57,6 +58,8 @@ def svm_accuracy(
         kind = "no target" if dataset.y is None else "a numeric target"
         raise DataError(f"{dataset.name} has {kind}; {NEEDS_CLASSES}")
     columns = _checked(columns, dataset.num_features)
+    if not len(split.test):
+        raise DataError(f"the split of {dataset.name} has no test rows; give at least one")
     rows = np.sort(np.concatenate([split.train, split.valid]))
     y = dataset.y[rows]
     if np.unique(y).size < 2:

@@ -72,7 +72,8 @@ def label_metrics(outputs: np.ndarray, y: np.ndarray) -> Metrics:
 
 def count_metrics(outputs: np.ndarray, y: np.ndarray) -> Metrics:
     """``poisson_deviance`` and ``d2``, for outputs that are logarithms of expected counts."""
-    expected = np.exp(np.asarray(outputs, np.float64))
+    with np.errstate(over="ignore"):
+        expected = np.exp(np.asarray(outputs, np.float64))
     return {"poisson_deviance": deviance(y, expected), "d2": d2_poisson(y, expected)}
 
 
@@ -85,12 +86,14 @@ def survival_metrics(outputs: np.ndarray, y: np.ndarray) -> Metrics:
 
 
 def deviance(y: np.ndarray, expected: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
-    """Mean Poisson deviance of expected counts above 0, ``(N,)`` or ``(N, C)``."""
+    """Mean Poisson deviance of expected counts above 0, also infinite, ``(N,)`` or ``(N, C)``."""
     pairs = zip(*(np.reshape(target, (len(target), -1)).T for target in (y, expected)), strict=True)
-    # scikit-learn refuses expected counts that were rounded to 0.
+    # scikit-learn refuses expected counts that were rounded to 0 or to infinity.
     tiny = np.finfo(np.float64).tiny
     deviances = [
-        mean_poisson_deviance(target, np.maximum(other, tiny), sample_weight=sample_weight)
+        mean_poisson_deviance(
+            target, np.clip(other, tiny, 1e300, dtype=np.float64), sample_weight=sample_weight
+        )
         for target, other in pairs
     ]
     return float(np.mean(deviances))

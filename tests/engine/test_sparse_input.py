@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from marks import slow_ids
 import fsjax
 from fsjax import evaluation
 from fsjax.data import Dataset, fit_scaler
+from fsjax.engine import choose, epoch_metrics
 from fsjax.errors import ConfigError, DataError
 from fsjax.method import Method
 from fsjax.methods import METHODS
@@ -218,6 +220,23 @@ def test_the_metrics_of_reconstructed_rows() -> None:
         {name: np.asarray(values) for name, values in of_rows.items()}
     )
     assert from_rows == pytest.approx(expected, rel=1e-6)
+
+
+def test_test_metrics_are_those_of_the_task_with_a_loss_of_ones_own() -> None:
+    def sevenfold(outputs: jax.Array, x: jax.Array, weight: jax.Array) -> jax.Array:
+        return 7 * fsjax.tasks.loss("reconstruction", outputs, x, weight)
+
+    outputs, x = np.random.default_rng(0).normal(size=(2, 9, 5)).astype(np.float32)
+    run: Any = SimpleNamespace(spec=SimpleNamespace(task="reconstruction", loss=sevenfold))
+    run.prepared = SimpleNamespace(x_test=[x], y_test=[None])
+    rows = epoch_metrics.metrics_of_each_row(run.spec, outputs, x)
+    chosen: Any = SimpleNamespace(outputs={name: values[None] for name, values in rows.items()})
+    expected = TABLE["reconstruction"].outputs.test_metrics(outputs, x)
+    assert choose.test_metrics(run, chosen) == pytest.approx(expected, rel=1e-6)
+    every: Any = SimpleNamespace(weight=jnp.ones(9))
+    recorded = epoch_metrics.evaluate_outputs(linear_method(), run, rows, every)
+    assert sorted(recorded) == ["loss", "reconstruction_frobenius"]
+    assert float(recorded["loss"]) == pytest.approx(7 * expected["mse"], rel=1e-5)
 
 
 @pytest.mark.slow

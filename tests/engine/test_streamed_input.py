@@ -5,6 +5,7 @@ Covers ``fsjax.tables.streamed_rows``.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,7 @@ def test_a_sample_has_the_values_and_classes_of_its_rows(tables: tuple[Dataset, 
     there, here = tables
     split = Split(*np.split(np.random.default_rng(0).permutation(203), [120, 160]))
     selections = {"": np.array([[5, 3], [8, 3]]), "_k1": np.array([[16], [5]])}
+    there = dataclasses.replace(there, image_shape=(17, 1), informative=(3, 5))
     small, splits, placed = in_memory(there, [split, split], selections, 50)
     # All values of column 3 differ, so they identify the rows.
     rows = np.flatnonzero(np.isin(here.X[:, 3], small.X[:, placed[""][0, 1]]))

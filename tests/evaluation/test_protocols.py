@@ -86,6 +86,17 @@ def test_the_same_set_on_another_split_is_another_one(
     assert accuracies[0] == accuracies[2] > accuracies[1]
 
 
+def test_without_test_rows_there_is_nothing_to_judge(
+    result: fsjax.FitResult, digits: Dataset
+) -> None:
+    split = result.splits[0]._replace(test=np.zeros(0, np.int32))
+    untested = dataclasses.replace(result, splits=[split] * 3, metrics={})
+    assert evaluate(untested, digits, protocols.PROTOCOLS) == {}
+    for task in ("classification", "reconstruction"):
+        assert protocols.retrain_metrics(digits, [split], None, (0,), task=task) == {}
+    refuses(lambda: svm_accuracy(digits, split, np.arange(3)), "no test rows")
+
+
 @bad_calls(
     ((("embeded",), (), 64), "evaluation.protocols has 'embeded'"),
     ((("knn",), (), 64), "allowed: 'embedded', 'svm', 'retrain'"),

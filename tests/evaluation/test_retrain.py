@@ -44,8 +44,10 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def test_validation_rows_train_where_no_epoch_is_chosen(best_by: str, plans: list) -> None:
     data = table()
     splits = [make_split(data, "random", seed=seed) for seed in (0, 1)]
-    retrain_metrics(data, splits, None, (0, 1), options={"best_by": best_by})
+    splits.append(splits[0])
+    retrain_metrics(data, splits, None, (0, 1, 2), options={"best_by": best_by})
     (call,) = plans
+    assert call["split"][2] is call["split"][0]  # so that these seeds are trained together
     if best_by == "loss":
         chex.assert_trees_all_equal(call["split"], splits)
         return
@@ -129,6 +131,25 @@ def test_numeric_targets_are_regressed() -> None:
     )
     assert metrics["retrain_r2"][0] > 0.8
     check_protocols(("retrain",), (), 8, num_classes=0, task="regression")
+
+
+@pytest.mark.parametrize("task", ["regression", "counts"])
+def test_the_units_of_a_target_do_not_matter(task: str) -> None:
+    data = table()
+    y = np.round(np.exp(data.X[:, :2] + 2)).astype(np.float64)
+    splits, options = [make_split(data, "random", seed=0)], {**OPTIONS, "num_epochs": 4}
+    shift, factor = (-5e4, 1e3) if task == "regression" else (0, 1000)
+    found = [
+        retrain_metrics(
+            Dataset("numbers", data.X, target), splits, None, (0,), task=task, options=options
+        )
+        for target in (y, y * factor + shift)
+    ]
+    refuses(lambda: retrain_metrics(data, splits, None, (0, 1), task=task), "1 splits for 2 seeds")
+    (error, share), power = found[0], 2 if task == "regression" else 1
+    np.testing.assert_allclose(found[1][share], found[0][share], rtol=1e-4)
+    np.testing.assert_allclose(found[1][error], found[0][error] * factor**power, rtol=1e-4)
+    assert (found[0][share] > 0.5).all()
 
 
 def copies() -> Dataset:

@@ -190,3 +190,5 @@ def test_metrics_of_labels_and_counts() -> None:
     assert float(recorded) == pytest.approx(deviance, rel=1e-5)
     assert d2_poisson(y[:, 0], np.full(60, y[:, 0].mean())) == pytest.approx(0.0)
     assert d2_poisson(y[:, 0], y[:, 0] + 1e-9) == pytest.approx(1.0)
+    huge = count_metrics(np.array([[800.0], [0.0]]), np.array([[1.0], [2.0]]))
+    assert huge["poisson_deviance"] > 1e299 and huge["d2"] < -1e299
