@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 from scipy.stats import rankdata
 from sklearn.decomposition import PCA
 
@@ -147,7 +147,7 @@ def knockoff_model(
     """A function that draws Gaussian knockoffs of a table and keeps each column's distribution.
 
     The columns are transformed to normal scores by their ranks, knockoffs are drawn there, and
-    transformed back by the quantiles of the column (a Gaussian copula). The covariance is that of
+    transformed back by their ranks to the values of the column (a Gaussian copula). The covariance is that of
     :func:`estimated_covariance`; a knockoff may differ from its column in proportion to the
     variance that the other columns leave unexplained. Tables of more than :data:`MAX_COVARIANCE`
     columns use common factors and permuted residuals instead of the
@@ -238,6 +238,10 @@ def _by_factors(
 
 
 def _at_quantiles(ordered: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Values of the sorted columns ``ordered`` at the probabilities of normal scores."""
-    place = np.clip((ndtr(normal) * len(ordered)).astype(int), 0, len(ordered) - 1)
+    """Values of the sorted columns ``ordered``, in the order of the drawn scores ``normal``.
+
+    Ranks keep the distribution also of columns with many equal values, whose scores are not
+    standard normal. Equal scores, as within groups of rows, get equal values.
+    """
+    place = (rankdata(normal, axis=0) - 0.5).astype(int)
     return np.take_along_axis(ordered, place, axis=0)
