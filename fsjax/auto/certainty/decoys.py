@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 from sklearn.decomposition import PCA
 
@@ -39,6 +39,9 @@ _ALIKE = 10
 
 #: Deviations of normal scores below this are errors of rounding.
 _ROUNDING = 1e-9
+
+#: Normal scores with less than this share of the deviation of different values are much tied.
+_TIED = 0.99
 
 #: Most common factors of a wide table.
 _FACTORS = 20
@@ -147,7 +150,7 @@ def knockoff_model(
     """A function that draws Gaussian knockoffs of a table and keeps each column's distribution.
 
     The columns are transformed to normal scores by their ranks, knockoffs are drawn there, and
-    transformed back by their ranks to the values of the column (a Gaussian copula). The covariance is that of
+    transformed back by the quantiles of the column (a Gaussian copula). The covariance is that of
     :func:`estimated_covariance`; a knockoff may differ from its column in proportion to the
     variance that the other columns leave unexplained. Tables of more than :data:`MAX_COVARIANCE`
     columns use common factors and permuted residuals instead of the
@@ -168,7 +171,8 @@ def knockoff_model(
     together = groups_of_rows(row_groups)
     draw = _scaled(scores) if together is None else _by_group(scores, together)
     ordered = np.sort(X, axis=0)
-    return lambda rng: _at_quantiles(ordered, draw(rng))
+    tied = scores.std(axis=0) < _TIED * ndtri((np.arange(len(X)) + 0.5) / len(X)).std()
+    return lambda rng: _at_quantiles(ordered, draw(rng), tied)
 
 
 def _by_group(
@@ -237,11 +241,13 @@ def _by_factors(
     return lambda rng: common + of_noise(rng.permuted(Z - common, axis=0))
 
 
-def _at_quantiles(ordered: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Values of the sorted columns ``ordered``, in the order of the drawn scores ``normal``.
+def _at_quantiles(ordered: np.ndarray, normal: np.ndarray, tied: np.ndarray) -> np.ndarray:
+    """Values of the sorted columns ``ordered`` at the probabilities of normal scores.
 
-    Ranks keep the distribution also of columns with many equal values, whose scores are not
-    standard normal. Equal scores, as within groups of rows, get equal values.
+    The scores of ``tied`` columns are not standard normal: their ranks keep the distribution. Equal
+    scores, as within groups of rows, get equal values.
     """
-    place = (rankdata(normal, axis=0) - 0.5).astype(int)
+    shares = ndtr(normal)
+    shares[:, tied] = (rankdata(normal[:, tied], axis=0) - 0.5) / len(ordered)
+    place = np.clip((shares * len(ordered)).astype(int), 0, len(ordered) - 1)
     return np.take_along_axis(ordered, place, axis=0)
