@@ -242,8 +242,9 @@ def verdict(
       smallest_q: returns the smallest q-value of a single column, which a verdict of chance must
         not contradict.
     """
-    p_value = above_chance(honest, nothing, problem.share)
-    gain = mean_gain(honest, nothing)
+    known_scale = bool(np.isfinite(problem.metric.margin))
+    p_value = above_chance(honest, nothing, problem.share, known_scale)
+    gain = mean_gain(honest, nothing, known_scale)
     better = (chance.better or p_value < FOLDS_LEVEL) and gain > 0
     unpredicted = chance.better and gain <= 0
     q_value = float("nan") if better or chance.better or chance.undecided else smallest_q()

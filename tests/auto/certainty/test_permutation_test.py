@@ -11,7 +11,7 @@ from fsjax.auto.contest import schedule
 from fsjax.auto.contest.budget import Clock
 from fsjax.auto.contest.problem import Problem, on_rows, representative_rows
 from fsjax.auto.contest.progress_file import Ledger
-from fsjax.auto.contest.scoring import METRICS
+from fsjax.auto.contest.scoring import METRICS, metric_named
 from fsjax.auto.reading.columns import design_of_array
 
 
@@ -165,6 +165,8 @@ def test_a_relation_that_no_model_predicts_with_is_no_finding(gain):
     assert result.unpredicted == (not np.isnan(gain))
     assert (result.p_value >= 0.5) == result.unpredicted
     assert verdict(Chance(0, 999), nothing + 3.0, nothing, scored_on_rows()).better
+    errors = scored_on_rows().replace(metric=metric_named("neg_mean_squared_error", "regression"))
+    assert verdict(Chance(0, 999), -1e-12 * nothing, -2e-12 * nothing, errors).better
 
 
 def test_so_few_shifts_of_a_series_can_show_a_relation_at_the_level_that_they_reach():
