@@ -9,7 +9,7 @@ from fsjax.auto.certainty import permutation_test
 from fsjax.auto.certainty.permutation_test import LEVEL, Chance, chance_test, verdict
 from fsjax.auto.contest import schedule
 from fsjax.auto.contest.budget import Clock
-from fsjax.auto.contest.problem import Problem, on_rows, representative_rows
+from fsjax.auto.contest.problem import Problem, in_proportion, on_rows, representative_rows
 from fsjax.auto.contest.progress_file import Ledger
 from fsjax.auto.contest.scoring import METRICS, metric_named
 from fsjax.auto.reading.columns import design_of_array
@@ -113,6 +113,13 @@ def test_verdicts_are_called_what_they_are():
     # No permutation is as good, and there are too few of them to tell.
     assert Chance(0, 20).undecided and not Chance(0, 20).better
     assert Chance(21, 999).p_value == pytest.approx(0.022)
+
+
+def test_a_row_with_nearly_all_weight_leaves_it_undecided():
+    X, weights = np.random.default_rng(0).normal(size=(200, 3)), np.append(1e6, np.ones(199))
+    example = in_proportion(problem(X, X[:, 0], "regression", weights=weights))
+    chance = chance_test(example, Ledger(None), Clock(1e6))
+    assert chance == Chance(0, 0, 0) and chance.undecided and not chance.better
 
 
 def test_good_folds_count_where_permutations_do_not_see_it():
