@@ -130,6 +130,19 @@ def test_near_leaks_of_two_groups_of_rows():
     assert near_leaks(design(frame, "median"), site, "classification", set(), site) == []
 
 
+def test_near_leaks_of_drawn_rows_without_a_second_group_or_any_value(monkeypatch):
+    rng, frame = noise()
+    y, few = frame["a"].to_numpy(), np.full(ROWS, np.nan)
+    # Of 4 rows none are drawn.
+    monkeypatch.setattr("fsjax.auto.certainty.near_leaks._ROWS", 100)
+    rows = np.setdiff1d(np.arange(ROWS), np.random.default_rng(0).permutation(ROWS)[:100])[:4]
+    few[rows] = [1.0, 2.0, 3.0, 4.0]
+    table = design(frame.assign(few=few, result=y + 0.1 * rng.normal(size=ROWS)), "median")
+    small = np.isin(np.arange(ROWS), rows).astype(int)
+    assert near_leaks(table, y, "regression", {"a"}, small) == []
+    assert names(near_leaks(table, y, "regression", {"a"})) == ["result"]
+
+
 @pytest.mark.slow
 def test_near_leaks_in_pairs():
     rng, frame = noise()
