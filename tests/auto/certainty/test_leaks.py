@@ -39,6 +39,16 @@ def test_what_is_missing_with_a_leak_is_a_leak():
     assert names(leaks(design(without, "median"), y, "classification")) == ["day", "month"]
 
 
+@pytest.mark.parametrize("value", ["yes", "no", True])
+def test_texts_of_one_value_that_are_missing_with_a_class_are_leaks(value):
+    rng, frame = noise()
+    y = rng.integers(0, 2, ROWS)
+    known = np.where(np.arange(ROWS) < 2, y == 0, y == 1)
+    frame["left"] = pd.Series([value] * ROWS, dtype=object).where(known)
+    (note,) = leaks(design(frame, "median"), y, "classification")
+    assert note.column == "left" and "is missing almost exactly where a class is" in note.text
+
+
 def test_near_copies_of_a_leak_are_leaks_and_other_predictors_are_not():
     rng, frame = noise()
     y = rng.integers(0, 2, ROWS)
