@@ -53,8 +53,7 @@ class Metric(NamedTuple):
       name: in ``selection.json``; a name of the library or of a scorer of scikit-learn.
       label: name on axes.
       short: name in sentences.
-      digits: shown digits after the decimal point; significant ones of small scores of unknown
-        scale.
+      digits: shown digits after the decimal point, or significant ones: see :data:`_SMALL`.
       score: larger is better; in percent if the bounds are 0 and 100.
       chance: the score without any column.
       bounds: smallest and largest possible score.

@@ -144,10 +144,7 @@ def row_squares(X: Columns) -> np.ndarray:
 
 
 def with_column_means(X: Columns) -> Columns:
-    """The table with column means in place of missing values, 0 if there is no value.
-
-    Sparse tables have none missing.
-    """
+    """The table with column means, or 0, in place of missing values; sparse tables have none."""
     if not isinstance(X, np.ndarray):
         return X
     missing = np.isnan(X)
