@@ -245,6 +245,7 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
     from fsjax.auto.reading.notes import FILE, Note
 
     frame, target, notes = _read(options)
+    offered = list(frame)
     settings = _row_settings(options, frame)
     order = settings.pop("order", None)
     if order is not None:
@@ -280,7 +281,7 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
             elapsed=time.monotonic() - started,
         ),
         **settings,
-        **_optional_settings(options, kept),
+        **_optional_settings(options, kept, [name for name in offered if name not in frame]),
     )
     print(selection)
     paths = f"report: {workdir / 'report.html'}, columns: {workdir / 'columns.csv'}"
@@ -321,7 +322,9 @@ def _row_settings(options: argparse.Namespace, frame: pd.DataFrame) -> dict[str,
     return settings
 
 
-def _optional_settings(options: argparse.Namespace, kept: list[str]) -> dict[str, Any]:
+def _optional_settings(
+    options: argparse.Namespace, kept: list[str], taken_out: list[str]
+) -> dict[str, Any]:
     """Arguments of ``fsjax.select`` for the flags that are given, and the imputation."""
     optional = {
         "task": options.task,
@@ -330,14 +333,14 @@ def _optional_settings(options: argparse.Namespace, kept: list[str]) -> dict[str
         "fdr": options.fdr,
         "methods": options.methods,
         "keep": kept or None,
-        "costs": None if options.costs is None else _costs(options.costs),
+        "costs": None if options.costs is None else _costs(options.costs, taken_out),
     }
     settings = {name: value for name, value in optional.items() if value is not None}
     return settings | {"impute": None if options.impute == "none" else options.impute}
 
 
-def _costs(path: str) -> dict[str, float]:
-    """The cost of each column that a file names; ConfigError if it cannot be read."""
+def _costs(path: str, taken_out: list[str]) -> dict[str, float]:
+    """The costs in a file, but of columns taken out by name; ConfigError if it cannot be read."""
     from fsjax.auto.reading.flag_inputs import column_costs
     from fsjax.tables.readers.text import USUAL_SEPARATOR, open_text
 
@@ -350,7 +353,8 @@ def _costs(path: str) -> dict[str, float]:
         raise ConfigError(f"costs: {file} cannot be read: {error.strerror}") from None
     except DataError as error:
         raise ConfigError(f"costs: {file}: {error}") from None
-    return column_costs(file, frame)
+    costs = column_costs(file, frame)
+    return {name: cost for name, cost in costs.items() if name not in taken_out}
 
 
 def _names(text: str | None, frame: pd.DataFrame) -> list[str]:

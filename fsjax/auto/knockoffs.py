@@ -317,6 +317,11 @@ def _scores_by_function(
             raise DataError(
                 f"{name} returned {np.isnan(values).sum()} scores that are NaN; return numbers"
             )
+        if np.isposinf(values).any():
+            raise DataError(
+                f"{name} returned {np.isposinf(values).sum()} scores that are infinite; return "
+                "finite numbers, of which larger ones are better, or -inf for the least"
+            )
         scores.append(shares(values))
     return np.array(scores)
 

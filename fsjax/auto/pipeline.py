@@ -54,7 +54,11 @@ def without_and_with_leaks(
         methods = tuple(name for name in table.methods if name in _METHODS_WITH_LEAKS)
         everything = request._replace(table=table.replace(methods=methods))
         second_clock = clock.rest()
-        beside = run_stages(everything, judge, Section(ledger, "with leaks/"), second_clock)
+        try:
+            beside = run_stages(everything, judge, Section(ledger, "with leaks/"), second_clock)
+        except KeyboardInterrupt:
+            # There was no score yet; the selection without leaks is the answer.
+            second_clock.stop()
         if second_clock.stopped:
             clock.stop()
     if beside is not None and beside.better_than_chance and not selection.better_than_chance:

@@ -81,6 +81,7 @@ def read_request(X: Any, y: Any, settings: Settings) -> tuple[Problem, Names, tu
     table = (sparse_design if sparse else design)(X, settings.impute, _texts(settings.keep, X))
     check_scale(rows.y)
     keep = _known_columns("keep", settings.keep, table, X)
+    known = _names_of(table, X)
     table = _without(table, _known_columns("drop", settings.drop, table, X), keep)
     if table.num_units < 2:
         raise DataError(
@@ -107,7 +108,7 @@ def read_request(X: Any, y: Any, settings: Settings) -> tuple[Problem, Names, tu
         row_groups=rows.groups,
         ordered=settings.ordered,
         keep=tuple(numbers[name] for name in keep),
-        costs=None if settings.costs is None else _costs(settings.costs, table, X),
+        costs=None if settings.costs is None else _costs(settings.costs, table, X, known),
         weights=None if rows.weights is None else rows.weights / rows.weights.mean(),
         unranked=unranked,
     )
@@ -231,9 +232,8 @@ def _without(table: Design, drop: Sequence[str], keep: Sequence[str]) -> Design:
     return design_of_units(table, kept)
 
 
-def _costs(costs: Mapping[Hashable, float], table: Design, X: Any) -> np.ndarray:
-    """The cost of each unit ``(G,)``, 1 where none is given."""
-    known = _names_of(table, X)
+def _costs(costs: Mapping[Hashable, float], table: Design, X: Any, known: list[str]) -> np.ndarray:
+    """The cost of each unit ``(G,)``, 1 where none is given; ``known`` columns may be dropped."""
     for name, cost in costs.items():
         if name_of(name, X) not in known:
             raise ConfigError(f"costs has {name!r}: {nearest(str(name), known)}")

@@ -63,7 +63,8 @@ def test_the_order_of_dates_separators_and_their_notes(calls, capsys, monkeypatc
 
 
 def test_flags_that_are_handed_on(calls) -> None:
-    Path("costs.csv").write_text("column,cost\na,2\nb,0.5\n")
+    # Columns that other flags take out may have costs.
+    Path("costs.csv").write_text("column,cost\na,2\nb,0.5\nday,3\nsite,4\n")
     flags = "--keep=a,b --drop=day,site --judge=trees --metric=auc --costs=costs.csv --fdr=0.1"
     assert main(["select", "t.csv", "--target=y", *flags.split()]) == 0
     (call,) = calls

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from auto_helpers import LINEAR, QUICK, table
 from bad_calls import bad_calls, refuses
 from marks import slow_ids
@@ -205,6 +206,10 @@ def test_numbers_of_the_rows_are_offered_if_asked_for_and_a_boolean_is_the_event
     assert problem.design.units == ("a", "id") and problem.keep == (1,)
     assert [note.column for note in notes if note.kind == "identifier"] == ["b"]
     np.testing.assert_array_equal(problem.y[:2], [[1.0, 0.0], [2.0, 1.0]])
+    # Columns that are dropped may have costs.
+    dropped = settings._replace(keep=[], drop=["x1"], costs={"x0": 2.0, "x1": 3.0})
+    for X in (rng.normal(size=(40, 3)), sp.random_array((40, 3), density=0.5, rng=1)):
+        assert read_request(X, lived, dropped)[0].costs.tolist() == [2.0, 1.0]
 
 
 @pytest.mark.slow

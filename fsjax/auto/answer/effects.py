@@ -351,12 +351,16 @@ def partial_dependence_curves(
     # With smaller leaves the curve would follow single rows.
     leaf = max(2, min(10, len(X) // 20))
     units, ends, spans = _in_unit_range(X)
+    # Forests take small variances for none.
+    lowest, reach = y.min(), np.ptp(y) or 1.0
     forest = RandomForestRegressor(
         _TREES, min_samples_leaf=leaf, max_features=1 / 3, random_state=seed
-    ).fit(units, y)
+    ).fit(units, (y - lowest) / reach)
     curves = [_curve_of(forest, units, column) for column in columns]
     return [
-        curve._replace(values=ends[column] + spans[column] * curve.values)
+        DependenceCurve(
+            ends[column] + spans[column] * curve.values, lowest + reach * curve.predictions
+        )
         for column, curve in zip(columns, curves, strict=True)
     ]
 

@@ -40,6 +40,9 @@ _ALIKE = 10
 #: Deviations of normal scores below this are errors of rounding.
 _ROUNDING = 1e-9
 
+#: Normal scores with less than this share of the deviation of different values are much tied.
+_TIED = 0.99
+
 #: Most common factors of a wide table.
 _FACTORS = 20
 
@@ -168,7 +171,8 @@ def knockoff_model(
     together = groups_of_rows(row_groups)
     draw = _scaled(scores) if together is None else _by_group(scores, together)
     ordered = np.sort(X, axis=0)
-    return lambda rng: _at_quantiles(ordered, draw(rng))
+    tied = scores.std(axis=0) < _TIED * ndtri((np.arange(len(X)) + 0.5) / len(X)).std()
+    return lambda rng: _at_quantiles(ordered, draw(rng), tied)
 
 
 def _by_group(
@@ -237,7 +241,13 @@ def _by_factors(
     return lambda rng: common + of_noise(rng.permuted(Z - common, axis=0))
 
 
-def _at_quantiles(ordered: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    """Values of the sorted columns ``ordered`` at the probabilities of normal scores."""
-    place = np.clip((ndtr(normal) * len(ordered)).astype(int), 0, len(ordered) - 1)
+def _at_quantiles(ordered: np.ndarray, normal: np.ndarray, tied: np.ndarray) -> np.ndarray:
+    """Values of the sorted columns ``ordered`` at the probabilities of normal scores.
+
+    The scores of ``tied`` columns are not standard normal: their ranks keep the distribution. Equal
+    scores, as within groups of rows, get equal values.
+    """
+    shares = ndtr(normal)
+    shares[:, tied] = (rankdata(normal[:, tied], axis=0) - 0.5) / len(ordered)
+    place = np.clip((shares * len(ordered)).astype(int), 0, len(ordered) - 1)
     return np.take_along_axis(ordered, place, axis=0)

@@ -17,7 +17,7 @@ from fsjax.auto.reading.column_operations import (
     ranks,
     with_column_means,
 )
-from fsjax.auto.reading.columns import Design
+from fsjax.auto.reading.columns import MISSING, Design
 from fsjax.auto.reading.notes import Note
 from fsjax.auto.reading.target import Names
 
@@ -136,7 +136,7 @@ def leaks(
 def missing_columns(design: Design) -> np.ndarray:
     """The columns that say where values are missing: indicators, and the category of these."""
     names = [
-        name == f"{design.units[unit]}=(missing)"
+        name == f"{design.units[unit]}={MISSING}"
         for name, unit in zip(design.names, design.groups, strict=True)
     ]
     return np.flatnonzero(design.indicators | np.array(names, bool))

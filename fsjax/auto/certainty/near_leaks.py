@@ -211,6 +211,9 @@ def _goals(goals: Goals, groups: np.ndarray | None, seed: int) -> list[_Goal]:
     """Classes with enough rows, and ranks of numbers, with their folds."""
     result = []
     count = 3 if groups is None else min(3, len(np.unique(groups)))
+    if count < 2:
+        # The drawn rows are of one group: none are left to test on.
+        return []
     for name, classes in list(goals.classes.items())[:10]:
         labels, codes, counts = np.unique(classes, return_inverse=True, return_counts=True)
         if counts.min() >= 5 and len(labels) <= 30:

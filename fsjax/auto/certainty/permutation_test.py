@@ -179,8 +179,11 @@ class _Predictors(NamedTuple):
 def chance_test(problem: Problem, ledger: Ledger, clock: Clock) -> Chance:
     """Predicts the target and its permutations, in chunks, while their share of time lasts."""
     rows = representative_rows(problem, ROWS)
-    y, folds = problem.y[rows], _folds(problem, rows)
     groups = None if problem.row_groups is None else problem.row_groups[rows]
+    if groups is not None and len(np.unique(groups)) < 2:
+        # Nearly all weight is on one group, whose rows cannot be predicted from others.
+        return Chance(0, 0, possible=0)
+    y, folds = problem.y[rows], _folds(problem, rows)
     orders = permutations(y, DRAWS, problem.seed, groups, problem.ordered)
     real = np.arange(len(rows))
     part = all_rows(problem.design, problem.y, rows)
@@ -242,8 +245,9 @@ def verdict(
       smallest_q: returns the smallest q-value of a single column, which a verdict of chance must
         not contradict.
     """
-    p_value = above_chance(honest, nothing, problem.share)
-    gain = mean_gain(honest, nothing)
+    known_scale = bool(np.isfinite(problem.metric.margin))
+    p_value = above_chance(honest, nothing, problem.share, known_scale)
+    gain = mean_gain(honest, nothing, known_scale)
     better = (chance.better or p_value < FOLDS_LEVEL) and gain > 0
     unpredicted = chance.better and gain <= 0
     q_value = float("nan") if better or chance.better or chance.undecided else smallest_q()

@@ -233,6 +233,8 @@ def _shares_of_values(design: Design, rows: np.ndarray) -> tuple[np.ndarray, np.
     others = max(len(rows) - 1, 1)
     if isinstance(design.X, np.ndarray):
         X, smallest, logarithm = design.X[rows], np.ones(len(rows)), np.zeros(len(rows))
+        # Missing values are equal, which NaNs are not.
+        X = np.where(np.isnan(X), np.inf, X)
         for unit in range(min(design.num_units, _COUNTED)):
             codes = np.unique(X[:, design.columns_of([unit])], axis=0, return_inverse=True)[1]
             equal = np.bincount(codes.ravel())[codes.ravel()] - 1

@@ -11,7 +11,7 @@ from scipy import stats
 #: Confidence of the intervals.
 CONFIDENCE: Final = 0.95
 
-#: Scores that differ by less, relatively or absolutely, are equal.
+#: Scores that differ by less are equal: relatively and, if their scale is known, absolutely.
 _SAME: Final = 1e-9
 
 #: Fewest degrees of freedom with which an interval over rows is known.
@@ -156,7 +156,9 @@ def _variance_of_mean(values: np.ndarray, clusters: np.ndarray) -> tuple[float, 
     return float(count / (count - 1) * np.square(sums).sum() / len(values) ** 2), count
 
 
-def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:
+def above_chance(
+    scores: np.ndarray, chance: np.ndarray, share: float, known_scale: bool = True
+) -> float:
     """One-sided p-value of the hypothesis that a cross-validated score is not above chance.
 
     A t test with the error of :func:`corrected_error`. Equal gains on all F folds have no spread to
@@ -166,8 +168,9 @@ def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:
       scores: ``(F,)`` of folds; NaN where one did not run.
       chance: ``(F,)`` scores there without any column.
       share: test rows per training row.
+      known_scale: whether a difference of 1 is large; otherwise scores may be of any size.
     """
-    gain = _gains(scores, chance)
+    gain = _gains(scores, chance, known_scale)
     if len(gain) < 2 or not gain.any():
         return 1.0
     error = corrected_error(gain, share)
@@ -176,14 +179,15 @@ def above_chance(scores: np.ndarray, chance: np.ndarray, share: float) -> float:
     return float(stats.t.sf(gain.mean() / error, len(gain) - 1))
 
 
-def mean_gain(scores: np.ndarray, chance: np.ndarray) -> float:
+def mean_gain(scores: np.ndarray, chance: np.ndarray, known_scale: bool = True) -> float:
     """Mean of cross-validated scores ``(F,)`` minus scores without any column; NaN if none ran."""
-    gain = _gains(scores, chance)
+    gain = _gains(scores, chance, known_scale)
     return float(gain.mean()) if len(gain) else float("nan")
 
 
-def _gains(scores: np.ndarray, chance: np.ndarray) -> np.ndarray:
+def _gains(scores: np.ndarray, chance: np.ndarray, known_scale: bool) -> np.ndarray:
     """Differences where both are known; exactly 0 where they are equal up to rounding errors."""
     known = ~np.isnan(scores - chance)
     scores, chance = scores[known], chance[known]
-    return np.where(np.isclose(scores, chance, rtol=_SAME, atol=_SAME), 0.0, scores - chance)
+    equal = np.isclose(scores, chance, rtol=_SAME, atol=_SAME if known_scale else 0.0)
+    return np.where(equal, 0.0, scores - chance)

@@ -185,7 +185,7 @@ def in_proportion(problem: Problem) -> Problem:
 
 
 def representative_rows(problem: Problem, most: int) -> np.ndarray:
-    """At most ``most`` rows: a sample stratified by class, whole groups, or the latest rows."""
+    """About ``most`` rows: a sample stratified by class, whole groups, or the latest rows."""
     count = len(problem.y)
     rows = np.arange(count)
     if count <= most:
@@ -199,16 +199,16 @@ def representative_rows(problem: Problem, most: int) -> np.ndarray:
         number = max(_GROUPS, int((np.cumsum(sizes[order]) <= most).sum()))
         return rows[np.isin(problem.row_groups, labels[order[:number]])]
     strata = get_task(problem.task).target.strata(problem.y)
-    if (
-        strata is not None
-        and np.unique(strata, return_counts=True)[1].min() * most < _CLASS_ROWS * count
+    sizes = np.array([count]) if strata is None else np.unique(strata, return_counts=True)[1]
+    # Rare classes need enough rows for the folds; the split leaves out a row of each class or more.
+    if strata is not None and (
+        sizes.min() * most < _CLASS_ROWS * count or count - most < len(sizes)
     ):
-        # Rare classes need enough rows for the folds.
         kept = _at_least(strata, most, rng)
     else:
-        kept = train_test_split(rows, train_size=most, random_state=problem.seed, stratify=strata)[
-            0
-        ]
+        kept, _ = train_test_split(
+            rows, train_size=most, random_state=problem.seed, stratify=strata
+        )
     return np.sort(kept)
 
 

@@ -32,6 +32,9 @@ _SHARES: Final = (
     "roc_auc", "top_k_accuracy",
 )  # fmt: skip
 
+#: Smaller scores of unknown scale, such as errors in a small unit, are shown by significant digits.
+_SMALL: Final = 0.1
+
 #: From a fitted model, test columns, test targets and optionally weights of the test rows to a
 #: score, larger is better, or NaN.
 Scorer = Callable[..., float]
@@ -50,7 +53,7 @@ class Metric(NamedTuple):
       name: in ``selection.json``; a name of the library or of a scorer of scikit-learn.
       label: name on axes.
       short: name in sentences.
-      digits: shown digits after the decimal point.
+      digits: shown digits after the decimal point, or significant ones: see :data:`_SMALL`.
       score: larger is better; in percent if the bounds are 0 and 100.
       chance: the score without any column.
       bounds: smallest and largest possible score.
@@ -87,6 +90,8 @@ class Metric(NamedTuple):
         """A score as text without its unit, if ``sign`` with its sign."""
         if not np.isfinite(value):
             return "not known"
+        if np.isinf(self.margin) and 0 < abs(value) < _SMALL:
+            return f"{value:{'+' if sign else ''}.{self.digits}g}".replace("-", "\N{MINUS SIGN}")
         if round(value, self.digits) == 0:
             return f"{0:.{self.digits}f}"
         return f"{value:{'+' if sign else ''}.{self.digits}f}".replace("-", "\N{MINUS SIGN}")

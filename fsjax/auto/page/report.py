@@ -185,9 +185,7 @@ def _methods(selection: SelectionRecord) -> Methods:
     for name, curve in selection.curves.groupby("method", sort=False):
         scores = curve.set_index("num_features")[["mean", "error"]]
         cells = [
-            "{:.{d}f} ± {:.{d}f}".format(*scores.loc[size], d=metric.digits)
-            if size in scores.index
-            else ""
+            " ± ".join(map(metric.number, scores.loc[size])) if size in scores.index else ""
             for size in sizes
         ]
         rows.append([title(str(name)), str(int(curve["folds"].max())), *cells])

@@ -144,8 +144,11 @@ def row_squares(X: Columns) -> np.ndarray:
 
 
 def with_column_means(X: Columns) -> Columns:
-    """The table with column means in place of missing values; sparse tables have none."""
-    return np.where(np.isnan(X), np.nanmean(X, axis=0), X) if isinstance(X, np.ndarray) else X
+    """The table with column means, or 0, in place of missing values; sparse tables have none."""
+    if not isinstance(X, np.ndarray):
+        return X
+    missing = np.isnan(X)
+    return np.where(missing, np.nansum(X, axis=0) / np.maximum((~missing).sum(axis=0), 1), X)
 
 
 def has_missing(X: Columns) -> bool:

@@ -38,6 +38,9 @@ RULES = ("mean", "median")
 #: Most columns that a categorical column becomes; its rarest categories share one.
 MAX_CATEGORIES = 20
 
+#: The category of missing values.
+MISSING = "(missing)"
+
 #: More different texts than this, in more than half of the rows, are not categories.
 _MANY_TEXTS = 30
 
@@ -303,7 +306,7 @@ def row_label(name: str, values: np.ndarray) -> Note | None:
 
 
 def _category_part(name: str, column: pd.Series, notes: list[Note]) -> _ColumnPart | None:
-    text = column.astype(object).where(column.notna(), "(missing)").astype(str)
+    text = column.astype(object).where(column.notna(), MISSING).astype(str)
     count, rows = text.nunique(), len(text)
     unique = count == rows and rows > 2
     if unique or (count > _MANY_TEXTS and count > rows / 2):
@@ -312,8 +315,12 @@ def _category_part(name: str, column: pd.Series, notes: list[Note]) -> _ColumnPa
         notes.append(Note(name, *told))
         notes += [Note(name, "mixed", remark)] if (remark := numbers_among(text)) else []
         return None
+    # Of one value and missing ones the column says where these are.
+    drop = (
+        [text[text != MISSING].iloc[0]] if count == 2 and (text == MISSING).any() else "if_binary"
+    )
     encoder = OneHotEncoder(
-        drop="if_binary", max_categories=MAX_CATEGORIES, sparse_output=False, dtype=np.float64
+        drop=drop, max_categories=MAX_CATEGORIES, sparse_output=False, dtype=np.float64
     )
     values = encoder.fit_transform(text.to_numpy().reshape(-1, 1))
     categories = [label.removeprefix("x0_") for label in encoder.get_feature_names_out()]

@@ -196,6 +196,9 @@ def test_a_curve_follows_the_column_that_matters():
     assert len(curve.values) == effects._POINTS
     np.testing.assert_allclose(curve.predictions[[0, -1]], [-1, 1], atol=0.2)
     assert np.ptp(flat.predictions) < 0.2
+    # In any unit of the target.
+    (small,) = effects.partial_dependence_curves(X, 1e-9 * y, [0])
+    np.testing.assert_allclose(1e9 * small.predictions, curve.predictions)
     # Nearly all values of a column of counts are 0.
     X[:, 1] = 0.0
     X[:3, 1] = 5.0

@@ -98,6 +98,14 @@ def test_knockoffs_keep_the_values_of_each_column():
     np.testing.assert_allclose(np.median(copy, axis=0), np.median(X, axis=0), rtol=0.25)
 
 
+def test_knockoffs_of_columns_with_many_equal_values_keep_their_distribution():
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(size=(300, 4)) * (rng.random((300, 4)) > 0.9)
+    copy = knockoff_model(X)(rng)
+    np.testing.assert_array_equal(np.sort(copy, axis=0), np.sort(X, axis=0))
+    assert np.mean((copy != 0) & (X != 0)) < 0.5 * np.mean(X != 0)
+
+
 def test_wide_tables_have_knockoffs_from_common_factors(monkeypatch):
     monkeypatch.setattr("fsjax.auto.certainty.decoys.MAX_COVARIANCE", 20)
     rng = np.random.default_rng(0)

@@ -102,6 +102,10 @@ BAD_X, BAD_Y = linear_table()
     ({"task": "clustering"}, "task='clustering'"),
     ({"score": lambda X, y: X[0, :3]}, "returned scores of the shape (3,); return one for each"),
     ({"score": lambda X, y: np.full(X.shape[1], np.nan)}, "24 scores that are NaN"),
+    (
+        {"score": lambda X, y: np.append(np.inf, X[0, 1:])},
+        "1 scores that are infinite; return finite",
+    ),
     ({"X": BAD_X[:5], "y": BAD_Y[:5]}, "X has 5 rows; give at least 10"),
     ({"X": np.where(BAD_X > 2, np.nan, BAD_X)}, "missing"),
     ({"y": None}, "y is None"),

@@ -39,6 +39,16 @@ def test_what_is_missing_with_a_leak_is_a_leak():
     assert names(leaks(design(without, "median"), y, "classification")) == ["day", "month"]
 
 
+@pytest.mark.parametrize("value", ["yes", "no", True])
+def test_texts_of_one_value_that_are_missing_with_a_class_are_leaks(value):
+    rng, frame = noise()
+    y = rng.integers(0, 2, ROWS)
+    known = np.where(np.arange(ROWS) < 2, y == 0, y == 1)
+    frame["left"] = pd.Series([value] * ROWS, dtype=object).where(known)
+    (note,) = leaks(design(frame, "median"), y, "classification")
+    assert note.column == "left" and "is missing almost exactly where a class is" in note.text
+
+
 def test_near_copies_of_a_leak_are_leaks_and_other_predictors_are_not():
     rng, frame = noise()
     y = rng.integers(0, 2, ROWS)
@@ -128,6 +138,19 @@ def test_near_leaks_of_two_groups_of_rows():
         assert names(near_leaks(table, y, task, set(), site)) == ["result"]
     # No fold could learn the classes of a site that has one only.
     assert near_leaks(design(frame, "median"), site, "classification", set(), site) == []
+
+
+def test_near_leaks_of_drawn_rows_without_a_second_group_or_any_value(monkeypatch):
+    rng, frame = noise()
+    y, few = frame["a"].to_numpy(), np.full(ROWS, np.nan)
+    # Of 4 rows none are drawn.
+    monkeypatch.setattr("fsjax.auto.certainty.near_leaks._ROWS", 100)
+    rows = np.setdiff1d(np.arange(ROWS), np.random.default_rng(0).permutation(ROWS)[:100])[:4]
+    few[rows] = [1.0, 2.0, 3.0, 4.0]
+    table = design(frame.assign(few=few, result=y + 0.1 * rng.normal(size=ROWS)), "median")
+    small = np.isin(np.arange(ROWS), rows).astype(int)
+    assert near_leaks(table, y, "regression", {"a"}, small) == []
+    assert names(near_leaks(table, y, "regression", {"a"})) == ["result"]
 
 
 @pytest.mark.slow

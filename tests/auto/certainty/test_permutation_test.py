@@ -9,9 +9,9 @@ from fsjax.auto.certainty import permutation_test
 from fsjax.auto.certainty.permutation_test import LEVEL, Chance, chance_test, verdict
 from fsjax.auto.contest import schedule
 from fsjax.auto.contest.budget import Clock
-from fsjax.auto.contest.problem import Problem, on_rows, representative_rows
+from fsjax.auto.contest.problem import Problem, in_proportion, on_rows, representative_rows
 from fsjax.auto.contest.progress_file import Ledger
-from fsjax.auto.contest.scoring import METRICS
+from fsjax.auto.contest.scoring import METRICS, metric_named
 from fsjax.auto.reading.columns import design_of_array
 
 
@@ -115,6 +115,13 @@ def test_verdicts_are_called_what_they_are():
     assert Chance(21, 999).p_value == pytest.approx(0.022)
 
 
+def test_a_row_with_nearly_all_weight_leaves_it_undecided():
+    X, weights = np.random.default_rng(0).normal(size=(200, 3)), np.append(1e6, np.ones(199))
+    example = in_proportion(problem(X, X[:, 0], "regression", weights=weights))
+    chance = chance_test(example, Ledger(None), Clock(1e6))
+    assert chance == Chance(0, 0, 0) and chance.undecided and not chance.better
+
+
 def test_good_folds_count_where_permutations_do_not_see_it():
     example = scored_on_rows()
     nothing, good = np.full(5, 50.0), np.array([92.0, 88.0, 95.0, 84.0, 90.0])
@@ -165,6 +172,8 @@ def test_a_relation_that_no_model_predicts_with_is_no_finding(gain):
     assert result.unpredicted == (not np.isnan(gain))
     assert (result.p_value >= 0.5) == result.unpredicted
     assert verdict(Chance(0, 999), nothing + 3.0, nothing, scored_on_rows()).better
+    errors = scored_on_rows().replace(metric=metric_named("neg_mean_squared_error", "regression"))
+    assert verdict(Chance(0, 999), -1e-12 * nothing, -2e-12 * nothing, errors).better
 
 
 def test_so_few_shifts_of_a_series_can_show_a_relation_at_the_level_that_they_reach():

@@ -61,6 +61,8 @@ def coincidences():
     yield "three truth values", X, X[:, 0]
     X = rng.integers(0, 2, (500, 10))
     yield "a rule of ten", X, X[:, 0] & X[:, 1]
+    gaps = np.where(rng.random((500, 3)) < 0.3, np.nan, rng.integers(0, 2, (500, 3)))
+    yield "missing values", gaps, rng.integers(0, 2, 500)
     survey = (common + 0.5 * rng.normal(size=(500, 10)) > 0).astype(int)
     yield "a survey", survey, (common[:, 0] + 0.5 * rng.normal(size=500) > 0).astype(int)
     zeros = rng.normal(size=(500, 6)) * (np.arange(500) > 200)[:, None]

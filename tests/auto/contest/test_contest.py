@@ -278,6 +278,9 @@ def test_rows_are_drawn_in_proportion_by_groups_or_the_latest():
     y = np.repeat([0, 1], [29_000, 1_000])
     rows = representative_rows(problem(30_000, 3, y=y), 3000)
     assert len(rows) == 3000 and y[rows].sum() == 100
+    for count in (1001, 1002, 1003):
+        rows = representative_rows(problem(count, 3, y=np.arange(count) % 3), 1000)
+        assert abs(len(rows) - 1000) <= 1 and np.ptp(np.bincount(rows % 3)) <= 1
     groups = np.repeat(np.arange(3000), 10)
     drawn = representative_rows(problem(30_000, 3, row_groups=groups), 3000)
     assert len(drawn) <= 3000 and (np.bincount(groups[drawn])[np.unique(groups[drawn])] == 10).all()

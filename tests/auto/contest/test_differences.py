@@ -56,6 +56,11 @@ def test_scores_that_differ_in_their_last_bit_are_equal(last_bit):
     assert above_chance(scores + last_bit, scores, 0.25) == 1.0
     assert mean_gain(scores + last_bit, scores) == 0.0
     assert mean_gain(scores * 1e-200, scores * 0.0) == 0.0
+    # Errors of a target in a small unit are small too.
+    small = -1e-13 * scores
+    assert mean_gain(small + 1e-28, small, known_scale=False) == 0.0
+    assert mean_gain(0.5 * small, small, known_scale=False) > 0
+    assert above_chance(0.5 * small, small, 0.25, known_scale=False) < 0.1
 
 
 def test_no_fold_is_no_gain():

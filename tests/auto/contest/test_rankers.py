@@ -131,6 +131,17 @@ def test_forward_selection_minimises_the_squared_error_at_each_step():
         assert order[step] == min(errors, key=errors.get)
 
 
+@pytest.mark.parametrize("score", [SIMPLE["forest"], shadow])
+def test_trees_do_not_depend_on_the_unit_of_the_target(score):
+    X, y = planted("regression")
+    whole, small = (
+        score(Part(standardise(X)[0], y * unit), "regression", 0, effort=0.1)
+        for unit in ([1.0, 1.0], [0.5**30, 0.5**20])
+    )
+    np.testing.assert_allclose(small, whole)
+    assert set(np.argsort(whole)[-2:]) == {2, 7}
+
+
 @pytest.mark.slow
 def test_shadows_are_beaten_by_columns_that_matter_only():
     X, y = planted("classification")

@@ -4,14 +4,17 @@ Covers ``fsjax.auto.pipeline``, ``fsjax.auto.contest.schedule``.
 """
 
 import time
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from auto_helpers import problem
 
 import fsjax
 from fsjax.auto import pipeline
 from fsjax.auto.contest import expected_time, network_rankings
+from fsjax.auto.contest.budget import Clock
 from fsjax.auto.contest.rankers import SIMPLE, Ranking
 from fsjax.auto.contest.rankers.parts import Part
 from fsjax.auto.contest.request import Origin, Request
@@ -86,3 +89,30 @@ def test_a_leak_that_takes_part_for_want_of_columns_says_so(monkeypatch):
     request = Request(table, None, None, notes, Origin(), None)
     leak, other = pipeline.without_and_with_leaks(request, None, None, None).notes
     assert "a likely leak; it takes part, as without" in leak.text and other == notes[1]
+
+
+@dataclass
+class Answer:
+    statements: tuple[str, ...] = ("three columns",)
+    with_leaks: object = None
+    better_than_chance: bool = True
+    finished: bool = True
+    stopped: bool = False
+
+
+def test_an_interruption_early_with_leaks_keeps_the_selection_without_them(monkeypatch):
+    calls = []
+
+    def run_stages(*args):
+        calls.append(args)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return Answer()
+
+    monkeypatch.setattr(pipeline, "run_stages", run_stages)
+    table = problem(columns=5)
+    notes = (Note(table.design.units[0], "leak", "is a likely leak"),)
+    request, clock = Request(table, None, None, notes, Origin(), None), Clock(100.0)
+    result = pipeline.without_and_with_leaks(request, None, None, clock)
+    assert result.statements[0] == "three columns" and result.with_leaks is None
+    assert result.stopped and not result.finished and clock.stopped

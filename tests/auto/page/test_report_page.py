@@ -230,7 +230,11 @@ def test_scores_of_other_metrics_are_shown():
     assert METRICS["accuracy"].show(91.26) == "91.3 %"
     shown = metric_named("neg_log_loss", "classification")
     assert shown.show(-0.5) == "\N{MINUS SIGN}0.500" and shown.short == "neg log loss"
-    assert shown.number(-0.0001, sign=True) == "0.000" and shown.show(math.nan) == "not known"
+    assert METRICS["auc"].number(-0.0001, sign=True) == "0.000"
+    assert shown.show(math.nan) == "not known" and shown.show(0.0) == "0.000"
+    # The unit of the target may be small.
+    assert shown.number(-1.2345e-13) == "\N{MINUS SIGN}1.23e\N{MINUS SIGN}13"
+    assert shown.number(0.01234, sign=True) == "+0.0123"
 
 
 def test_nothing_selected():

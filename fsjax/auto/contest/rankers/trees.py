@@ -7,7 +7,7 @@ from scipy.sparse import issparse
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
 from fsjax.auto.contest.rankers.filters import univariate
-from fsjax.auto.contest.rankers.parts import Part, fewer_columns, fewer_rows, targets
+from fsjax.auto.contest.rankers.parts import Part, fewer_columns, fewer_rows, standard_targets
 from fsjax.auto.reading.column_operations import Columns, by_column
 
 #: Trees of a forest at full effort and at least, and most rows.
@@ -57,7 +57,11 @@ def _importances(
 ) -> np.ndarray:
     kind = ExtraTreesClassifier if task == "classification" else ExtraTreesRegressor
     model = kind(trees, min_samples_leaf=2, max_features="sqrt", n_jobs=-1, random_state=seed)
-    Y = np.stack(targets(y, task, split=False), axis=-1)
+    own_unit = task not in ("classification", "multilabel")
+    # Trees take small variances for none, and outputs of large ones for the only ones.
+    Y = standard_targets(y, task, weights) if own_unit else y.reshape(len(y), -1)
+    if not Y.shape[1]:
+        return np.zeros(X.shape[1])
     outputs = Y[:, 0] if Y.shape[1] == 1 else Y
     return model.fit(X, outputs, sample_weight=weights).feature_importances_
 
