@@ -75,7 +75,8 @@ def sparse(
     go to ``inner``.
 
     A change at a step whose gradient is not finite does not take place; with a schedule of one
-    change, such as ``one_shot``, there is no other.
+    change, such as ``one_shot``, there is no other. The running mean of the gradients, for
+    ``grow.momentum``, leaves such entries out.
 
     The key gives the connections, and ``init`` takes no other: ``vmap`` of ``init`` over parameters
     has the same masks for all seeds. For others, map over the keys too, with
@@ -151,7 +152,9 @@ def sparse(
             raise ConfigError("update needs the parameters: tx.update(grads, opt_state, params)")
         mean = state.momentum
         if mean is not None:
-            mean = optax.tree.update_moment(updates, mean, recipe.momentum_decay, 1)
+            new_mean = optax.tree.update_moment(updates, mean, recipe.momentum_decay, 1)
+            # What is not finite would stay in the mean for good.
+            mean = jax.tree.map(lambda m, old: jnp.where(jnp.isfinite(m), m, old), new_mean, mean)
         movement = state.movement
         if movement is not None:
             movement = moved(movement, params, updates)
