@@ -189,7 +189,7 @@ _CHANGES = "with its parameters at 0, the network is not the one without it"
 def _families(params: PyTree, shapes: Mapping[str, Any]) -> list[tuple[_Family, dict[int, _Part]]]:
     """The families of subtrees, the outer ones first, each with its parts by their numbers."""
     families: dict[_Family, dict[int, _Part]] = defaultdict(dict)
-    collections = isinstance(params, Mapping) and "params" in params
+    collections = has_collections(params)
     for node in sorted(_numbered(params), key=lambda node: node[0] != "params"):
         prefix = "/".join(node) + "/"
         inside = {path for path in shapes if (path + "/").startswith(prefix)}
@@ -208,6 +208,11 @@ def _families(params: PyTree, shapes: Mapping[str, Any]) -> list[tuple[_Family, 
         ((family, dict(sorted(parts.items()))) for family, parts in families.items()),
         key=lambda pair: len(pair[0][0]),
     )
+
+
+def has_collections(tree: PyTree) -> bool:
+    """Whether a tree holds the collections of a module of Linen."""
+    return isinstance(tree, Mapping) and "params" in tree
 
 
 def family_of(node: Node) -> tuple[_Family, int]:

@@ -14,7 +14,15 @@ from jax import Array
 
 from fsjax.arguments import Rate, check
 from fsjax.errors import ConfigError, FixedLengthWarning
-from fsjax.sparsity.blocks import Block, Node, children, family_of, is_numbered, residual_blocks
+from fsjax.sparsity.blocks import (
+    Block,
+    Node,
+    children,
+    family_of,
+    has_collections,
+    is_numbered,
+    residual_blocks,
+)
 from fsjax.sparsity.shrinking import gives_other_outputs, leaves_like, report
 from fsjax.sparsity.trees import check_same_shapes, leaves_by_name, with_leaves
 from fsjax.typing import PyTree
@@ -225,15 +233,17 @@ def _without(tree: PyTree, blocks: Sequence[Block]) -> PyTree:
         for path, numbers in entries.items()
     }
     nodes = {node for block in blocks for node in block.nodes}
-    return _without_nodes(with_leaves(tree, smaller), nodes, ())
+    if has_collections(tree):  # Those without a part of a block number its siblings anew too.
+        nodes |= {(name, *node[1:]) for name in tree for node in nodes if len(node) > 1}
+    return _without_nodes(with_leaves(tree, smaller), nodes, (), tree)
 
 
-def _without_nodes(tree: PyTree, nodes: Collection[Node], path: Node) -> PyTree:
-    """The tree without subtrees, whose siblings are numbered anew."""
+def _without_nodes(tree: PyTree, nodes: Collection[Node], path: Node, whole: PyTree) -> PyTree:
+    """The tree without subtrees, whose siblings are numbered anew, alike in all collections."""
     if not any(node[: len(path)] == path for node in nodes):
         return tree
     parts = {
-        name: _without_nodes(child, nodes, (*path, name))
+        name: _without_nodes(child, nodes, (*path, name), whole)
         for name, child in children(tree).items()
         if (*path, name) not in nodes
     }
@@ -243,10 +253,20 @@ def _without_nodes(tree: PyTree, nodes: Collection[Node], path: Node) -> PyTree:
     if not isinstance(tree, Mapping):
         return type(tree)(parts.values())
     gone = [node[-1] for node in nodes if node[:-1] == path]
-    renamed = _numbered_anew([str(key) for key in tree], gone)
+    renamed = _numbered_anew(_names_below(whole, path), gone)
     left = {type(key)(renamed[str(key)]): parts[str(key)] for key in tree if str(key) in parts}
     make: Callable[[dict], PyTree] = type(tree)
     return make(left)
+
+
+def _names_below(whole: PyTree, path: Node) -> list[str]:
+    """The names of the children of a subtree in any of the collections."""
+    subtrees = [whole]
+    for place, step in enumerate(path):
+        is_any = place == 0 and has_collections(whole)
+        pairs = (pair for subtree in subtrees for pair in children(subtree).items())
+        subtrees = [child for name, child in pairs if is_any or name == step]
+    return list({name: None for subtree in subtrees for name in children(subtree)})
 
 
 def _numbered_anew(names: Sequence[str], removed: Collection[str]) -> dict[str, str]:

@@ -359,6 +359,27 @@ def test_the_least_important_blocks_go_and_one_is_left() -> None:
     chex.assert_trees_all_equal(by_outputs.params, {"layers": [layers[0], layers[2]]})
 
 
+def test_statistics_that_some_blocks_lack_stay_with_their_blocks() -> None:
+    """Blocks 0 and 2 have statistics, and block 0 is removed."""
+
+    def function(v: PyTree, x: Array) -> Array:
+        for name, w in v["params"].items():
+            shift = v["batch_stats"].get(name, jnp.zeros(6))
+            x = x + jax.nn.relu(x @ w - shift) @ w
+        return x
+
+    weights = jax.random.normal(jax.random.key(0), (3, 6, 6)) * jnp.array([0.01, 1, 1])[:, None, None]
+    params = {f"Block_{n}": w for n, w in enumerate(weights)}
+    stats = {"Block_0": jnp.zeros(6), "Block_2": jnp.arange(6.0)}
+    variables = {"params": params, "batch_stats": stats}
+    shallower = sparsity.remove_blocks(function, variables, X, ratio=0.34)
+    assert shallower.removed == ("params/Block_0",)
+    expected = {"batch_stats": {"Block_1": stats["Block_2"]}}
+    expected["params"] = {"Block_0": weights[1], "Block_1": weights[2]}
+    chex.assert_trees_all_equal(shallower.params, expected)
+    chex.assert_trees_all_equal(shallower.shrink(variables), expected)
+
+
 def test_functions_that_hold_the_number_of_blocks_are_told_of() -> None:
     def function(params: PyTree, x: Array) -> Array:
         return through(lambda p, x: x + change(p, x) / len(params["layers"]))(params, x)
