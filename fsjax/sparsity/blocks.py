@@ -105,9 +105,12 @@ class _Network:
         """The layers of loops over stacked parameters, and why others are none."""
         paths = list(self._traced.params)
         blocks, reasons = [], {}
+        families: set[str] = set()
         for operation, loop in self._unchanged.loops.items():
             stack = tuple(paths[place] for place in loop.params)
-            family = _common_path(stack)
+            common = _common_path(stack)
+            family = stack[0] if common in ("", *families) else common
+            families.add(family)
             reader = self._zeroed(stack)
             if loop.has_outputs:
                 reasons[family] = "the loop collects what its passes return"

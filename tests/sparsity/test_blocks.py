@@ -380,6 +380,21 @@ def test_statistics_that_some_blocks_lack_stay_with_their_blocks() -> None:
     chex.assert_trees_all_equal(shallower.shrink(variables), expected)
 
 
+def test_loops_over_stacks_without_a_common_path_have_names_of_their_own() -> None:
+    def step(x: Array, layer: tuple) -> tuple[Array, None]:
+        return x + jax.nn.relu(x @ layer[0] + layer[1]) @ layer[0], None
+
+    def function(p: PyTree, x: Array) -> Array:
+        x = jax.lax.scan(step, x, (p["w"], p["b"]))[0]
+        return jax.lax.scan(step, x, (p["v"], p["c"]))[0]
+
+    w = jax.random.normal(jax.random.key(0), (4, 6, 6))
+    params = {"w": w / 99, "b": jnp.ones((4, 6)), "v": w, "c": jnp.ones((4, 6))}
+    shallower = sparsity.remove_blocks(function, params, X, ratio=0.5)
+    assert sorted(shallower.depths.values()) == [1, 3] and len(shallower.importances) == 8
+    assert {path: len(leaf) for path, leaf in shallower.params.items()} == dict(w=1, b=1, v=3, c=3)
+
+
 def test_functions_that_hold_the_number_of_blocks_are_told_of() -> None:
     def function(params: PyTree, x: Array) -> Array:
         return through(lambda p, x: x + change(p, x) / len(params["layers"]))(params, x)
