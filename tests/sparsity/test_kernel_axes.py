@@ -160,6 +160,22 @@ def test_axes_of_the_program_choose_the_kernels() -> None:
         masks_of(sparsity.static(0.5), params, axes=axes, where=["gain", "w"])
 
 
+def test_axes_of_the_program_count_before_names() -> None:
+    """Kernels that are named like tables and scales."""
+    params = {"embedding": jnp.ones((4, 8)), "scale": jnp.ones((8, 2))}
+
+    def apply(params: Any, x: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ params["embedding"]) @ params["scale"]
+
+    axes = sparsity.axes(apply, params, jnp.ones((5, 4)))
+    masks = masks_of(sparsity.static(0.5, distribution="uniform"), params, axes=axes)
+    assert [int(masks[name].sum()) for name in params] == [16, 8]
+    pruned = sparsity.wanda(apply, params, jnp.ones((5, 4)), density=0.5, axes=axes)
+    assert set(pruned.errors) == set(params)
+    table = sparsity.summarize(params, masks, axes=axes)
+    assert table.loc["all", "active"] == 24 and (table["structure"][:2] != "").all()
+
+
 @pytest.mark.slow
 def test_structures_of_unknown_axes_are_refused() -> None:
     params = {"w": jnp.ones((3, 32, 64))}
