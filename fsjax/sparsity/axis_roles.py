@@ -106,11 +106,13 @@ class _UseRecorder(LoopReader[_Value]):
       roles: the roles that uses gave to the axes of each parameter.
       uses: the other uses of each parameter, with reasons.
       indexed: axes of which a single entry was taken at a time.
+      without_outputs: parameters in products with activations that sum over all but stacked axes.
     """
 
     roles: dict[str, dict[int, set[str]]] = dataclasses.field(default_factory=dict)
     uses: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     indexed: dict[str, set[int]] = dataclasses.field(default_factory=dict)
+    without_outputs: set[str] = dataclasses.field(default_factory=set)
 
     def give(self, value: _Value, dimensions: Sequence[int], role: str) -> None:
         """Gives a role to the axes of parameters along some dimensions of a value."""
@@ -143,6 +145,11 @@ class _UseRecorder(LoopReader[_Value]):
                 several = " and ".join(f"`{role}`" for role in sorted(of_axis))
                 return ParameterAxes("other", reason=f"axis {axis} is used as {several}")
             read.append(next(iter(of_axis), ""))
+        known = [role for role, size in zip(read, shape, strict=True) if size > 1]
+        if path in self.without_outputs and ("" in known or {*read} == {"stack", "in"}):
+            # Such as the query of a probe, which meets activations along its outputs.
+            reason = "it is a part of products with activations that have no axis of outputs"
+            return ParameterAxes("other", reason=reason)
         completed = [
             role or "one" * (size == 1) for role, size in zip(_completed(read), shape, strict=True)
         ]
@@ -223,6 +230,8 @@ class _UseRecorder(LoopReader[_Value]):
         self.give(operands[side], contracted[side], "in")
         self.give(operands[side], batched[side], "stack")
         self.give(operands[side], free[side], "out")
+        if not any(view[axis] for view in operands[side].views for axis in free[side]):
+            self.without_outputs |= operands[side].paths
         return True
 
     def _convolution(self, equation: Any, operands: list[_Value]) -> _Value:
