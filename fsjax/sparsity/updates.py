@@ -169,7 +169,8 @@ def masks_like(masks: PyTree, like: PyTree) -> PyTree:
             raise ConfigError(
                 f"the mask of {path} is {jnp.result_type(mask)}; pass bool, for example scores > 0"
             )
-    return jax.tree.map(lambda mask: jnp.asarray(mask, bool), masks)
+    # Copies, as a step that donates the state would delete those of the caller.
+    return jax.tree.map(lambda mask: jnp.array(mask, bool), masks)
 
 
 def moved(movement: PyTree, params: PyTree, gradients: PyTree) -> PyTree:
