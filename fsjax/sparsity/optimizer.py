@@ -74,7 +74,8 @@ def sparse(
     ignored and may be missing) and ``search``; see :class:`fsjax.sparsity.Layer`. Other arguments
     go to ``inner``.
 
-    A change at a step whose gradient is not finite does not take place; with a schedule of one
+    A change at a step whose gradient is not finite does not take place, nor one whose
+    ``hessian_gradient`` is not, or another score that rules need is NaN; with a schedule of one
     change, such as ``one_shot``, there is no other. The running mean of the gradients, for
     ``grow.momentum``, leaves such entries out.
 

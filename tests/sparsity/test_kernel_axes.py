@@ -258,6 +258,16 @@ def test_a_gradient_that_is_not_finite_moves_no_connection(recipe: sparsity.Reci
     assert moved == [False, False, True]
 
 
+def test_a_score_that_is_not_finite_prunes_nothing() -> None:
+    params = {"w": jax.random.normal(jax.random.key(0), (6, 5))}
+    tx = sparsity.sparse(optax.sgd(0.1), sparsity.grasp(0.2), jax.random.key(0))
+    state = tx.init(params)
+    for value, left in ((jnp.nan, 30), (jnp.inf, 30), (1.0, 6)):
+        score = {"w": jnp.ones((6, 5)).at[2, 3].set(value)}
+        _, after = tx.update(params, state, params, hessian_gradient=score)
+        assert sparsity.masks_of(after)["w"].sum() == left
+
+
 @pytest.mark.slow
 def test_counts_above_the_precision_of_float32_are_exact() -> None:
     size, kept = 2**24 + 4097, 1680
