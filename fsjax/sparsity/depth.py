@@ -103,7 +103,7 @@ def remove_blocks(
 
     Raises:
       ConfigError: if there are no blocks (with reasons), if trees differ, if ``importance`` is
-        unknown, or if it is ``"outputs"`` and the inputs are shapes.
+        unknown, or if it is ``"outputs"`` and the inputs are shapes or all outputs integers.
 
     Warns:
       FixedLengthWarning: if the function can be called with the shallower parameters, and gives
@@ -187,6 +187,11 @@ def _changes(
         return [np.asarray(x, complex) for x in leaves if jnp.issubdtype(x.dtype, jnp.inexact)]
 
     before = outputs(params)
+    if not before:
+        raise ConfigError(
+            "importance='outputs' compares numbers, and all outputs of this function are integers "
+            "or bool; return logits, or give gradients as importance="
+        )
     size = sum(float(np.square(np.abs(x)).sum()) for x in before) or 1.0
     return [
         sum(
