@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import jax
@@ -260,6 +260,8 @@ def _without_nodes(tree: PyTree, nodes: Collection[Node], path: Node, whole: PyT
     gone = [node[-1] for node in nodes if node[:-1] == path]
     renamed = _numbered_anew(_names_below(whole, path), gone)
     left = {type(key)(renamed[str(key)]): parts[str(key)] for key in tree if str(key) in parts}
+    if isinstance(tree, defaultdict):
+        return defaultdict(tree.default_factory, left)
     make: Callable[[dict], PyTree] = type(tree)
     return make(left)
 

@@ -5,6 +5,7 @@ Covers ``fsjax.sparsity.blocks``, ``fsjax.sparsity.depth``, ``fsjax.sparsity.zer
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -359,6 +360,15 @@ def test_the_least_important_blocks_go_and_one_is_left() -> None:
     chex.assert_trees_all_equal(by_outputs.params, {"layers": [layers[0], layers[2]]})
 
 
+def test_blocks_in_a_dict_with_a_default() -> None:
+    params = defaultdict(dict, {f"layer_{number}": layer for number, layer in enumerate(LAYERS)})
+    function = through(lambda p, x: x + change(p, x))
+    shallower = sparsity.remove_blocks(
+        lambda p, x: function({"layers": list(p.values())}, x), params, X, ratio=0.5
+    )
+    assert isinstance(shallower.params, defaultdict) and len(shallower.params) < len(LAYERS)
+
+
 def test_statistics_that_some_blocks_lack_stay_with_their_blocks() -> None:
     """Blocks 0 and 2 have statistics, and block 0 is removed."""
 
@@ -393,6 +403,17 @@ def test_loops_over_stacks_without_a_common_path_have_names_of_their_own() -> No
     shallower = sparsity.remove_blocks(function, params, X, ratio=0.5)
     assert sorted(shallower.depths.values()) == [1, 3] and len(shallower.importances) == 8
     assert {path: len(leaf) for path, leaf in shallower.params.items()} == dict(w=1, b=1, v=3, c=3)
+
+
+def test_a_jitted_loop_may_run_twice_with_stacks_of_its_own() -> None:
+    @jax.jit
+    def run(stack: Array, x: Array) -> Array:
+        return jax.lax.scan(lambda c, w: (c + jnp.tanh(c) @ w, None), x, stack)[0]
+
+    a, b = jax.random.normal(jax.random.key(0), (2, 4, 6, 6))
+    params = {"a": a / 99, "b": b}
+    shallower = sparsity.remove_blocks(lambda p, x: run(p["b"], run(p["a"], x)), params, X, ratio=0.5)
+    assert shallower.depths == {"a": 1, "b": 3}
 
 
 def test_functions_that_hold_the_number_of_blocks_are_told_of() -> None:
