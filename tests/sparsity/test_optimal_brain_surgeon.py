@@ -60,6 +60,11 @@ def test_the_update_is_that_of_the_inverse_hessians(density: float, group: int |
 
 
 @pytest.mark.slow
+def test_one_connection_is_left_at_least() -> None:
+    _, mask = prune_matrix(jnp.ones((20, 2)), jnp.eye(20), 0.01)
+    assert mask.sum() == 1
+
+
 def test_inputs_that_are_always_zero_go_first() -> None:
     rows = correlated(100, 16)
     rows[:, 3] = 0
