@@ -378,6 +378,7 @@ def test_parameters_as_safetensors(tmp_path: Any) -> None:
     )
     arrays["params.out.kernel"] = arrays["params.out.kernel"][:2]
     refuses(lambda: sparsity.from_numpy(arrays, PARAMS), "params.out.kernel has shape (2, 5)")
+    refuses(lambda: sparsity.to_numpy({"rng": jax.random.key(0)}), "without keys")
 
 
 @pytest.mark.slow
