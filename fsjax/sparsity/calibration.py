@@ -71,10 +71,14 @@ def prune_layers(
     errors = {}
     for (path, linear), share in zip(maps.items(), shares, strict=True):
         group = None if structure is None else structure.group
-        if group is not None and linear.inputs % group:
+        numbers = linear.options.get(
+            "dimension_numbers"
+        )  # Of a convolution; groups are of channels.
+        side = linear.options["rhs_shape"][numbers.rhs_spec[1]] if numbers else linear.inputs
+        if group is not None and side % group:
             raise ConfigError(
-                f"{path}: {structure} does not fit {linear.inputs} inputs, as {group} does not "
-                "divide them; leave the layer out with the path filter `where`"
+                f"{path}: {structure} does not fit {side} inputs, as {group} does not divide them; "
+                "leave the layer out with the path filter `where`"
             )
         rows = _inputs_of(function, linear, params, *inputs)
         if not jnp.isfinite(jnp.sum(rows**2)):
