@@ -92,7 +92,8 @@ def sparse(
       inner: any Optax optimiser.
       recipe: from :func:`fsjax.sparsity.rigl` and its like, or a :class:`Recipe`.
       key: PRNG key of the initial connections and the changes.
-      where: which parameters are masked; by default all of two or more dimensions but biases.
+      where: which parameters are masked; by default those of :func:`is_kernel`, or the kernels in
+        ``axes``.
       axes: which axes of the parameters are inputs, outputs, positions and stacked layers:
         :func:`fsjax.sparsity.axes` reads them from the network, or give them by path pattern, for
         example ``{"*/query/kernel": ("in", "out", "out")}``. Rules, counts and structures see

@@ -378,7 +378,9 @@ def test_statistics_that_some_blocks_lack_stay_with_their_blocks() -> None:
             x = x + jax.nn.relu(x @ w - shift) @ w
         return x
 
-    weights = jax.random.normal(jax.random.key(0), (3, 6, 6)) * jnp.array([0.01, 1, 1])[:, None, None]
+    weights = (
+        jax.random.normal(jax.random.key(0), (3, 6, 6)) * jnp.array([0.01, 1, 1])[:, None, None]
+    )
     params = {f"Block_{n}": w for n, w in enumerate(weights)}
     stats = {"Block_0": jnp.zeros(6), "Block_2": jnp.arange(6.0)}
     variables = {"params": params, "batch_stats": stats}
@@ -412,7 +414,9 @@ def test_a_jitted_loop_may_run_twice_with_stacks_of_its_own() -> None:
 
     a, b = jax.random.normal(jax.random.key(0), (2, 4, 6, 6))
     params = {"a": a / 99, "b": b}
-    shallower = sparsity.remove_blocks(lambda p, x: run(p["b"], run(p["a"], x)), params, X, ratio=0.5)
+    shallower = sparsity.remove_blocks(
+        lambda p, x: run(p["b"], run(p["a"], x)), params, X, ratio=0.5
+    )
     assert shallower.depths == {"a": 1, "b": 3}
 
 
