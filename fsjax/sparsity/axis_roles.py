@@ -145,8 +145,8 @@ class _UseRecorder(LoopReader[_Value]):
                 several = " and ".join(f"`{role}`" for role in sorted(of_axis))
                 return ParameterAxes("other", reason=f"axis {axis} is used as {several}")
             read.append(next(iter(of_axis), ""))
-        known = [role for role, size in zip(read, shape, strict=True) if size > 1]
-        if path in self.without_outputs and ("" in known or {*read} == {"stack", "in"}):
+        is_lost = any(not role and size > 1 for role, size in zip(read, shape, strict=True))
+        if path in self.without_outputs and (is_lost or {*read} == {"stack", "in"}):
             # Such as the query of a probe, which meets activations along its outputs.
             reason = "it is a part of products with activations that have no axis of outputs"
             return ParameterAxes("other", reason=reason)
@@ -230,8 +230,10 @@ class _UseRecorder(LoopReader[_Value]):
         self.give(operands[side], contracted[side], "in")
         self.give(operands[side], batched[side], "stack")
         self.give(operands[side], free[side], "out")
-        if not any(view[axis] for view in operands[side].views for axis in free[side]):
-            self.without_outputs |= operands[side].paths
+        value = operands[side]
+        assert isinstance(value, _Tracked)  # apply() reads no other products
+        if not any(view[axis] for view in value.views for axis in free[side]):
+            self.without_outputs |= value.paths
         return True
 
     def _convolution(self, equation: Any, operands: list[_Value]) -> _Value:

@@ -88,8 +88,8 @@ def lottery_tickets(
     fixed = options.keys() & {"density", "schedule"}
     if fixed:
         raise ConfigError(
-            f"lottery_tickets sets {', '.join(sorted(fixed))} itself: each round prunes once, to its "
-            "density; leave the option out, and give densities="
+            f"lottery_tickets sets {', '.join(sorted(fixed))} itself: each round prunes once, to "
+            "its density; leave the option out, and give densities="
         )
     options = {"distribution": "uniform", **options}
     recipes = [magnitude(density, schedule=one_shot(1), **options) for density in densities]
