@@ -160,6 +160,18 @@ def test_axes_of_the_program_choose_the_kernels() -> None:
         masks_of(sparsity.static(0.5), params, axes=axes, where=["gain", "w"])
 
 
+def test_masks_by_gradients_have_the_counts_of_attention_and_of_stacks() -> None:
+    shapes = {"query/kernel": (8, 2, 4), "stack": (3, 8, 8)}
+    params = {path: jax.random.normal(jax.random.key(0), shape) for path, shape in shapes.items()}
+    options = {"axes": {"query/*": ("in", "out", "out"), "stack": ("stack", "in", "out")}}
+    recipe = sparsity.rigl({"query/*": 0.25, "*": 0.1})
+    masks = sparsity.snip_masks(params, params, recipe.counts, **options)
+    tx = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0), masks=masks, **options)
+    state = tx.init(params)
+    sparsity.check(sparsity.mask_params(params, state), state, recipe, **options)
+    assert masks["query/kernel"].sum() == 16 and masks["stack"].sum((1, 2)).tolist() == [6, 6, 6]
+
+
 def test_axes_of_the_program_count_before_names() -> None:
     """Kernels that are named like tables and scales."""
     params = {"embedding": jnp.ones((4, 8)), "scale": jnp.ones((8, 2))}
