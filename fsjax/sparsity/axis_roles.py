@@ -147,9 +147,7 @@ class _UseRecorder(LoopReader[_Value]):
             read.append(next(iter(of_axis), ""))
         is_lost = any(not role and size > 1 for role, size in zip(read, shape, strict=True))
         if path in self.without_outputs and (is_lost or {*read} == {"stack", "in"}):
-            # Such as the query of a probe, which meets activations along its outputs.
-            reason = "it is a part of products with activations that have no axis of outputs"
-            return ParameterAxes("other", reason=reason)
+            return ParameterAxes("other", reason="its products with inputs have no axis of outputs")
         completed = [
             role or "one" * (size == 1) for role, size in zip(_completed(read), shape, strict=True)
         ]

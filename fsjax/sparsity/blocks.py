@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 
 from fsjax.sparsity.program import Traced, trace
-from fsjax.sparsity.trees import path_name
+from fsjax.sparsity.trees import has_collections, path_name
 from fsjax.sparsity.zeroed import OF_PASSES, STREAM, ZeroedReader, source
 from fsjax.typing import PyTree
 
@@ -104,13 +104,12 @@ class _Network:
     def layers_of_loops(self) -> tuple[list[Block], dict[str, str]]:
         """The layers of loops over stacked parameters, and why others are none."""
         paths = list(self._traced.params)
-        blocks, reasons = [], {}
-        families: set[str] = set()
+        blocks, reasons = list[Block](), dict[str, str]()
         for operation, loop in self._unchanged.loops.items():
             stack = tuple(paths[place] for place in loop.params)
             common = _common_path(stack)
-            family = stack[0] if common in ("", *families) else common
-            families.add(family)
+            taken = {"", *reasons, *(block.family for block in blocks)}
+            family = stack[0] if common in taken else common
             reader = self._zeroed(stack)
             if loop.has_outputs:
                 reasons[family] = "the loop collects what its passes return"
@@ -211,11 +210,6 @@ def _families(params: PyTree, shapes: Mapping[str, Any]) -> list[tuple[_Family, 
         ((family, dict(sorted(parts.items()))) for family, parts in families.items()),
         key=lambda pair: len(pair[0][0]),
     )
-
-
-def has_collections(tree: PyTree) -> bool:
-    """Whether a tree holds the collections of a module of Linen."""
-    return isinstance(tree, Mapping) and "params" in tree
 
 
 def family_of(node: Node) -> tuple[_Family, int]:

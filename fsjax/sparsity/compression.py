@@ -123,8 +123,7 @@ def compress(
     matrix without dead channels) are timed with as many rows as the example has. The whole network
     is timed too, and stays dense unless it is at least 5 % faster. N:M masks are stored as the
     inputs of each output, because JAX has no N:M product. A kernel stays dense if it is used in two
-    orientations, in a loop or a lookup too, or in a product with an explicit precision or of
-    another type than its operands.
+    orientations, in a loop or a lookup too, or in products with a precision or type of their own.
 
         fast = sparsity.compress(model.apply, params, sparsity.masks_of(opt_state), x)
         fast(x), print(fast)
@@ -160,11 +159,7 @@ def compress(
         pruned &= set(kernel_axes(params, axes=axes))
     uses, others = linear_maps(function, params, *inputs)
     maps = {linear.path: linear for linear in uses}
-    others |= {
-        linear.path
-        for linear in uses
-        if not linear.is_plain or linear.layout != maps[linear.path].layout
-    }
+    others |= {u.path for u in uses if u.layout != maps[u.path].layout or not u.is_plain}
     if not pruned & set(maps):
         if not pruned:
             raise ConfigError(

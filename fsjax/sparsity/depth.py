@@ -14,17 +14,9 @@ from jax import Array
 
 from fsjax.arguments import Rate, check
 from fsjax.errors import ConfigError, FixedLengthWarning
-from fsjax.sparsity.blocks import (
-    Block,
-    Node,
-    children,
-    family_of,
-    has_collections,
-    is_numbered,
-    residual_blocks,
-)
+from fsjax.sparsity.blocks import Block, Node, children, family_of, is_numbered, residual_blocks
 from fsjax.sparsity.shrinking import gives_other_outputs, leaves_like, report
-from fsjax.sparsity.trees import check_same_shapes, leaves_by_name, with_leaves
+from fsjax.sparsity.trees import check_same_shapes, has_collections, leaves_by_name, with_leaves
 from fsjax.typing import PyTree
 
 
@@ -188,10 +180,7 @@ def _changes(
 
     before = outputs(params)
     if not before:
-        raise ConfigError(
-            "importance='outputs' compares numbers, and all outputs of this function are integers "
-            "or bool; return logits, or give gradients as importance="
-        )
+        raise ConfigError("all outputs are integers; return logits, or give importance=gradients")
     size = sum(float(np.square(np.abs(x)).sum()) for x in before) or 1.0
     return [
         sum(

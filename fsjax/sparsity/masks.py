@@ -211,12 +211,9 @@ def masked_leaves(
         chosen = [i for i, (path, leaf) in enumerate(flat) if where(_names(path), leaf)]
         if where is is_kernel:
             has_no_kernels = _without_kernels(params)
-            chosen = [
-                i
-                for i, (path, leaf) in enumerate(flat)
-                if (i in chosen and not has_no_kernels[i])
-                or (path_name(path) in kernels and is_kernel((), leaf))
-            ]
+            used = {i for i, (path, _) in enumerate(flat) if path_name(path) in kernels}
+            named = {i for i in chosen if not has_no_kernels[i]}
+            chosen = sorted(named | {i for i in used if is_kernel((), flat[i][1])})
     else:
         names = ["/".join(_names(path)) for path, _ in flat]
         patterns = [where] if isinstance(where, str) else list(where)

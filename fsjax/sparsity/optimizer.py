@@ -92,8 +92,7 @@ def sparse(
       inner: any Optax optimiser.
       recipe: from :func:`fsjax.sparsity.rigl` and its like, or a :class:`Recipe`.
       key: PRNG key of the initial connections and the changes.
-      where: which parameters are masked; by default those of :func:`is_kernel`, or the kernels in
-        ``axes``.
+      where: which parameters are masked; by default those of :func:`is_kernel`, or in ``axes``.
       axes: which axes of the parameters are inputs, outputs, positions and stacked layers:
         :func:`fsjax.sparsity.axes` reads them from the network, or give them by path pattern, for
         example ``{"*/query/kernel": ("in", "out", "out")}``. Rules, counts and structures see
@@ -155,7 +154,6 @@ def sparse(
         mean = state.momentum
         if mean is not None:
             new_mean = optax.tree.update_moment(updates, mean, recipe.momentum_decay, 1)
-            # What is not finite would stay in the mean for good.
             mean = jax.tree.map(lambda m, old: jnp.where(jnp.isfinite(m), m, old), new_mean, mean)
         movement = state.movement
         if movement is not None:

@@ -34,10 +34,8 @@ def snip_masks(
     Args:
       params: dense parameters.
       gradients: gradients of the loss on one or more batches, in the structure of ``params``.
-      counts: from the shapes of the layers to their active connections, as in
-        :func:`fsjax.sparsity.init_masks`; of a recipe, ``recipe.counts``.
-      where, axes, output_first: which parameters are masked, and what their layers are, as for
-        :func:`fsjax.sparsity.sparse`.
+      counts: as in :func:`fsjax.sparsity.init_masks`, of the layers that ``axes`` tell.
+      where, axes, output_first: as for :func:`fsjax.sparsity.sparse`.
       scope: ``"layer"`` ranks the weights of each layer separately, as in the code of CTRE;
         ``"global"`` ranks all weights together, as in the SNIP paper, and uses only the sum of
         ``counts``.
@@ -88,8 +86,7 @@ def grasp_masks(
     Args:
       loss: function from the parameters to the scalar loss on one or more batches.
       params: dense parameters.
-      counts, where, scope, axes, output_first: as in :func:`snip_masks`; the paper ranks all
-        weights together.
+      counts, where, scope, axes, output_first: as :func:`snip_masks`; in the paper, global.
 
     Returns:
       Bool masks, as :func:`snip_masks`.
@@ -115,10 +112,9 @@ def _of_largest(
     apart: Mapping[str, Array] | None = None,
 ) -> PyTree:
     """Masks of the largest scores; layers that are ``apart`` do not compete with the others."""
-    # Those of a recipe take names, for densities by path.
-    takes_names = "names" in inspect.signature(counts).parameters
-    names = {"names": list(scores)} if takes_names else {}
-    numbers = counts([tuple(score.shape) for score in scores.values()], **names)
+    by_name = "names" in inspect.signature(counts).parameters  # As those of a recipe.
+    shapes = [tuple(score.shape) for score in scores.values()]
+    numbers = counts(shapes, **{"names": list(scores)} if by_name else {})
     dense = jax.tree.map(lambda leaf: jnp.ones(jnp.shape(leaf), bool), params)
     if scope == "layer":
         pairs = zip(scores.items(), numbers, strict=True)

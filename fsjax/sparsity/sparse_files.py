@@ -279,6 +279,6 @@ def _check_numbers(leaf: object) -> None:
     if not any(jnp.issubdtype(dtype, kind) for kind in (np.number, np.bool_)):
         raise ConfigError(
             f"to_numpy takes the parameters of a network, not {type(leaf).__name__} of "
-            f"{dtype}; pass to_numpy(params, masks), without keys (see jax.random.key_data), and "
-            "call compress again after loading"
+            f"{dtype}; pass to_numpy(params, masks), without keys, and call "
+            "compress again after loading"
         )

@@ -300,15 +300,12 @@ def _settled(moves: PyTree, params: PyTree, kept: PyTree, initial: PyTree | None
 
 def _if_finite(scores: Mapping[str, PyTree], changed: Changed, before: Changed) -> Changed:
     """The change, or what was before it if a gradient is not finite, or another score is NaN."""
-    finite = jnp.all(
-        jnp.asarray(
-            [
-                (jnp.isfinite(leaf) if name.endswith("gradient") else ~jnp.isnan(leaf)).all()
-                for name, tree in scores.items()
-                for leaf in jax.tree.leaves(tree)
-            ]
-        )
-    )
+    tests = [
+        (jnp.isfinite(leaf) if name.endswith("gradient") else ~jnp.isnan(leaf)).all()
+        for name, tree in scores.items()
+        for leaf in jax.tree.leaves(tree)
+    ]
+    finite = jnp.all(jnp.asarray(tests))
     return jax.tree.map(lambda new, old: jnp.where(finite, new, old), changed, before)
 
 

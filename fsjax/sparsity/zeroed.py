@@ -50,9 +50,6 @@ class StackedLoop(NamedTuple):
     is_identity: bool
 
 
-#: The identity of an operation, and the parameters that it takes apart.
-_Operation = tuple[int, frozenset[int]]
-
 #: Operations that return their operand.
 _SAME = frozenset("copy copy_p stop_gradient name sharding_constraint optimization_barrier".split())
 
@@ -77,8 +74,7 @@ class ZeroedReader(LoopReader[Value]):
     """Follows a program whose parameters are 0 where ``zeroed`` says so.
 
     Attributes:
-      loops: over entries of parameters, by the identity of their operation and the parameters, as
-        a function that is called twice has the same operations.
+      loops: over entries of parameters, by the identity of their operation and the parameters.
       uses: for each parameter, the operations that it is an operand of.
       meetings: for each parameter, numbers of the values of inputs that it or a function of it
         meets, apart from values that depend on the parameter themselves.
@@ -88,8 +84,8 @@ class ZeroedReader(LoopReader[Value]):
     def __init__(
         self, traced: Traced, zeroed: Collection[int] = (), stream: Collection[int] = ()
     ) -> None:
-        self.loops: dict[_Operation, StackedLoop] = {}
-        self.uses: dict[int, set[_Operation]] = defaultdict(set)
+        self.loops: dict[tuple, StackedLoop] = {}
+        self.uses: dict[int, set[tuple]] = defaultdict(set)
         self.meetings: dict[int, dict[int, int]] = defaultdict(dict)
         self.unchanged: set[int] = set()
         self._stream = set(stream)

@@ -437,7 +437,7 @@ def test_wrong_arguments_are_named() -> None:
         remove(X, ratio=0.5, importance="size")
     with pytest.raises(ConfigError, match="rows of data"):
         remove(jax.ShapeDtypeStruct(X.shape, X.dtype), ratio=0.5)
-    with pytest.raises(ConfigError, match="are integers or bool"):
+    with pytest.raises(ConfigError, match="all outputs are integers"):
         sparsity.remove_blocks(lambda p, x: function(p, x).argmax(-1), LIST, X, ratio=0.5)
     with pytest.raises(ConfigError, match="the gradients"):
         remove(X, ratio=0.5, importance={"layers": LAYERS[:2]})
