@@ -71,9 +71,7 @@ def prune_layers(
     errors = {}
     for (path, linear), share in zip(maps.items(), shares, strict=True):
         group = None if structure is None else structure.group
-        numbers = linear.options.get(
-            "dimension_numbers"
-        )  # Of a convolution; groups are of channels.
+        numbers = linear.options.get("dimension_numbers")  # Of a convolution.
         side = linear.options["rhs_shape"][numbers.rhs_spec[1]] if numbers else linear.inputs
         if group is not None and side % group:
             raise ConfigError(
