@@ -106,11 +106,13 @@ class _UseRecorder(LoopReader[_Value]):
       roles: the roles that uses gave to the axes of each parameter.
       uses: the other uses of each parameter, with reasons.
       indexed: axes of which a single entry was taken at a time.
+      without_outputs: parameters in products with activations that sum over all but stacked axes.
     """
 
     roles: dict[str, dict[int, set[str]]] = dataclasses.field(default_factory=dict)
     uses: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     indexed: dict[str, set[int]] = dataclasses.field(default_factory=dict)
+    without_outputs: set[str] = dataclasses.field(default_factory=set)
 
     def give(self, value: _Value, dimensions: Sequence[int], role: str) -> None:
         """Gives a role to the axes of parameters along some dimensions of a value."""
@@ -143,6 +145,9 @@ class _UseRecorder(LoopReader[_Value]):
                 several = " and ".join(f"`{role}`" for role in sorted(of_axis))
                 return ParameterAxes("other", reason=f"axis {axis} is used as {several}")
             read.append(next(iter(of_axis), ""))
+        is_lost = any(not role and size > 1 for role, size in zip(read, shape, strict=True))
+        if path in self.without_outputs and (is_lost or {*read} == {"stack", "in"}):
+            return ParameterAxes("other", reason="its products with inputs have no axis of outputs")
         completed = [
             role or "one" * (size == 1) for role, size in zip(_completed(read), shape, strict=True)
         ]
@@ -223,6 +228,10 @@ class _UseRecorder(LoopReader[_Value]):
         self.give(operands[side], contracted[side], "in")
         self.give(operands[side], batched[side], "stack")
         self.give(operands[side], free[side], "out")
+        value = operands[side]
+        assert isinstance(value, _Tracked)  # apply() reads no other products
+        if not any(view[axis] for view in value.views for axis in free[side]):
+            self.without_outputs |= value.paths
         return True
 
     def _convolution(self, equation: Any, operands: list[_Value]) -> _Value:

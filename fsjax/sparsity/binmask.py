@@ -70,7 +70,7 @@ def init_binmask(weights: PyTree, where: Where = is_kernel, initial: float = 0.3
     Args:
       weights: any tree of parameters.
       where: ``(path, leaf) -> bool``, or patterns of paths: which parameters are masked; by default
-        all of two or more dimensions except biases.
+        those of :func:`fsjax.sparsity.is_kernel`.
       initial: initial latent value (alpha_0 of Algorithm 1), at least 0; the closer to 0, the
         sooner masks close.
 
@@ -145,7 +145,7 @@ def binmask_optimizer(
     """
     check(Rate, warmup=warmup)
     check(Positive, clip=clip)
-    frozen_epochs = int(warmup * num_epochs)
+    frozen_epochs = int(warmup * num_epochs + 1e-3)  # As 0.29 x 100 is a little below 29.
     schedule = cosine_by_epoch(
         learning_rate, final_learning_rate, num_epochs - frozen_epochs, steps_per_epoch
     )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 
 from fsjax.sparsity.program import Traced, trace
-from fsjax.sparsity.trees import path_name
+from fsjax.sparsity.trees import has_collections, path_name
 from fsjax.sparsity.zeroed import OF_PASSES, STREAM, ZeroedReader, source
 from fsjax.typing import PyTree
 
@@ -104,10 +104,12 @@ class _Network:
     def layers_of_loops(self) -> tuple[list[Block], dict[str, str]]:
         """The layers of loops over stacked parameters, and why others are none."""
         paths = list(self._traced.params)
-        blocks, reasons = [], {}
+        blocks, reasons = list[Block](), dict[str, str]()
         for operation, loop in self._unchanged.loops.items():
             stack = tuple(paths[place] for place in loop.params)
-            family = _common_path(stack)
+            common = _common_path(stack)
+            taken = {"", *reasons, *(block.family for block in blocks)}
+            family = stack[0] if common in taken else common
             reader = self._zeroed(stack)
             if loop.has_outputs:
                 reasons[family] = "the loop collects what its passes return"
@@ -189,7 +191,7 @@ _CHANGES = "with its parameters at 0, the network is not the one without it"
 def _families(params: PyTree, shapes: Mapping[str, Any]) -> list[tuple[_Family, dict[int, _Part]]]:
     """The families of subtrees, the outer ones first, each with its parts by their numbers."""
     families: dict[_Family, dict[int, _Part]] = defaultdict(dict)
-    collections = isinstance(params, Mapping) and "params" in params
+    collections = has_collections(params)
     for node in sorted(_numbered(params), key=lambda node: node[0] != "params"):
         prefix = "/".join(node) + "/"
         inside = {path for path in shapes if (path + "/").startswith(prefix)}

@@ -7,7 +7,7 @@ the pruned layers before it; densities and N:M structures; and the error that pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 import jax
@@ -20,7 +20,7 @@ from fsjax.sparsity.kernel_axes import AxesByPath, kernel_axes
 from fsjax.sparsity.linear_maps import LinearMap, evaluator, linear_maps
 from fsjax.sparsity.masks import Where, by_pattern, named_leaves
 from fsjax.sparsity.structures import Structure
-from fsjax.sparsity.trees import with_leaves
+from fsjax.sparsity.trees import leaves_by_name, with_leaves
 from fsjax.typing import PyTree
 
 #: ``(matrix, rows, density) -> (matrix, mask)``: prunes one matrix ``(I, O)`` float32, given the
@@ -64,19 +64,19 @@ def prune_layers(
         :func:`fsjax.sparsity.brain_surgeon`, with the same errors.
     """
     shared = _density(density, structure)
-    leaves = named_leaves(params, where)
-    if axes is not None:
-        leaves = {path: leaves[path] for path in kernel_axes(params, where, axes)}
-    maps = _used_once(*linear_maps(function, params, *inputs), leaves)
+    paths = named_leaves(params, where) if axes is None else kernel_axes(params, where, axes)
+    maps = _used_once(*linear_maps(function, params, *inputs), paths)
     shares = by_pattern(shared if isinstance(shared, Mapping) else {"*": shared}, list(maps))
     masks = jax.tree.map(lambda leaf: jnp.ones(jnp.shape(leaf), bool), params)
     errors = {}
     for (path, linear), share in zip(maps.items(), shares, strict=True):
         group = None if structure is None else structure.group
-        if group is not None and linear.inputs % group:
+        numbers = linear.options.get("dimension_numbers")  # Of a convolution.
+        side = linear.options["rhs_shape"][numbers.rhs_spec[1]] if numbers else linear.inputs
+        if group is not None and side % group:
             raise ConfigError(
-                f"{path}: {structure} does not fit {linear.inputs} inputs, as {group} does not "
-                "divide them; leave the layer out with the path filter `where`"
+                f"{path}: {structure} does not fit {side} inputs, as {group} does not divide them; "
+                "leave the layer out with the path filter `where`"
             )
         rows = _inputs_of(function, linear, params, *inputs)
         if not jnp.isfinite(jnp.sum(rows**2)):
@@ -84,7 +84,7 @@ def prune_layers(
                 f"the inputs of {path} hold numbers that are not finite, or too large to square; "
                 "give calibration rows and parameters without NaN"
             )
-        weight = named_leaves(params, where)[path]
+        weight = leaves_by_name(params)[path]
         matrix = linear.matrix(weight).astype(jnp.float32)
         new, mask = prune(matrix, rows, share)
         errors[path] = _relative_error(rows, matrix, new)
@@ -114,17 +114,17 @@ def _density(density: Densities | None, structure: Structure | None) -> Densitie
 
 
 def _used_once(
-    maps: list[LinearMap], others: set[str], leaves: Mapping[str, Array]
+    maps: list[LinearMap], others: set[str], chosen: Collection[str]
 ) -> dict[str, LinearMap]:
     """The linear maps of the parameters, by path, in the order of their use."""
     paths = [linear.path for linear in maps]
-    left_out = [path for path in leaves if path in others or paths.count(path) != 1]
+    left_out = [path for path in chosen if path in others or paths.count(path) != 1]
     if left_out:
         raise ConfigError(
             f"{', '.join(left_out[:4])}: not used exactly once, outside of loops, as the weights "
             "of a linear map; leave such parameters out with the path filter `where`"
         )
-    return {linear.path: linear for linear in maps if linear.path in leaves}
+    return {linear.path: linear for linear in maps if linear.path in chosen}
 
 
 def _inputs_of(function: Callable, linear: LinearMap, params: PyTree, *inputs: PyTree) -> Array:

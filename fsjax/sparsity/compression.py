@@ -46,7 +46,7 @@ class LayerForm:
         for example ``"tiles 16x16"``.
       density: share of active connections, in (0, 1].
       milliseconds: time of one product with the rows of the example, by form; empty for a kernel
-        with uses that no single form serves, which stays dense.
+        with uses that no form serves, which stays dense.
     """
 
     path: str
@@ -98,7 +98,7 @@ class Compressed:
             f"{layer.path}: {layer.form}, density {layer.density:.4g} ("
             + (
                 ", ".join(f"{name} {ms:.3g} ms" for name, ms in layer.milliseconds.items())
-                or "several uses"
+                or "no form serves its uses"
             )
             + ")"
             for layer in self.layers
@@ -123,7 +123,7 @@ def compress(
     matrix without dead channels) are timed with as many rows as the example has. The whole network
     is timed too, and stays dense unless it is at least 5 % faster. N:M masks are stored as the
     inputs of each output, because JAX has no N:M product. A kernel stays dense if it is used in two
-    orientations, or in a loop or a lookup too.
+    orientations, in a loop or a lookup too, or in products with a precision or type of their own.
 
         fast = sparsity.compress(model.apply, params, sparsity.masks_of(opt_state), x)
         fast(x), print(fast)
@@ -159,7 +159,7 @@ def compress(
         pruned &= set(kernel_axes(params, axes=axes))
     uses, others = linear_maps(function, params, *inputs)
     maps = {linear.path: linear for linear in uses}
-    others |= {linear.path for linear in uses if linear.layout != maps[linear.path].layout}
+    others |= {u.path for u in uses if u.layout != maps[u.path].layout or not u.is_plain}
     if not pruned & set(maps):
         if not pruned:
             raise ConfigError(

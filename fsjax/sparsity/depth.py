@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import jax
@@ -16,7 +16,7 @@ from fsjax.arguments import Rate, check
 from fsjax.errors import ConfigError, FixedLengthWarning
 from fsjax.sparsity.blocks import Block, Node, children, family_of, is_numbered, residual_blocks
 from fsjax.sparsity.shrinking import gives_other_outputs, leaves_like, report
-from fsjax.sparsity.trees import check_same_shapes, leaves_by_name, with_leaves
+from fsjax.sparsity.trees import check_same_shapes, has_collections, leaves_by_name, with_leaves
 from fsjax.typing import PyTree
 
 
@@ -95,7 +95,7 @@ def remove_blocks(
 
     Raises:
       ConfigError: if there are no blocks (with reasons), if trees differ, if ``importance`` is
-        unknown, or if it is ``"outputs"`` and the inputs are shapes.
+        unknown, or if it is ``"outputs"`` and the inputs are shapes or all outputs integers.
 
     Warns:
       FixedLengthWarning: if the function can be called with the shallower parameters, and gives
@@ -179,6 +179,8 @@ def _changes(
         return [np.asarray(x, complex) for x in leaves if jnp.issubdtype(x.dtype, jnp.inexact)]
 
     before = outputs(params)
+    if not before:
+        raise ConfigError("all outputs are integers; return logits, or give importance=gradients")
     size = sum(float(np.square(np.abs(x)).sum()) for x in before) or 1.0
     return [
         sum(
@@ -225,15 +227,17 @@ def _without(tree: PyTree, blocks: Sequence[Block]) -> PyTree:
         for path, numbers in entries.items()
     }
     nodes = {node for block in blocks for node in block.nodes}
-    return _without_nodes(with_leaves(tree, smaller), nodes, ())
+    if has_collections(tree):  # Those without a part of a block number its siblings anew too.
+        nodes |= {(name, *node[1:]) for name in tree for node in nodes if len(node) > 1}
+    return _without_nodes(with_leaves(tree, smaller), nodes, (), tree)
 
 
-def _without_nodes(tree: PyTree, nodes: Collection[Node], path: Node) -> PyTree:
-    """The tree without subtrees, whose siblings are numbered anew."""
+def _without_nodes(tree: PyTree, nodes: Collection[Node], path: Node, whole: PyTree) -> PyTree:
+    """The tree without subtrees, whose siblings are numbered anew, alike in all collections."""
     if not any(node[: len(path)] == path for node in nodes):
         return tree
     parts = {
-        name: _without_nodes(child, nodes, (*path, name))
+        name: _without_nodes(child, nodes, (*path, name), whole)
         for name, child in children(tree).items()
         if (*path, name) not in nodes
     }
@@ -243,10 +247,22 @@ def _without_nodes(tree: PyTree, nodes: Collection[Node], path: Node) -> PyTree:
     if not isinstance(tree, Mapping):
         return type(tree)(parts.values())
     gone = [node[-1] for node in nodes if node[:-1] == path]
-    renamed = _numbered_anew([str(key) for key in tree], gone)
+    renamed = _numbered_anew(_names_below(whole, path), gone)
     left = {type(key)(renamed[str(key)]): parts[str(key)] for key in tree if str(key) in parts}
+    if isinstance(tree, defaultdict):
+        return defaultdict(tree.default_factory, left)
     make: Callable[[dict], PyTree] = type(tree)
     return make(left)
+
+
+def _names_below(whole: PyTree, path: Node) -> list[str]:
+    """The names of the children of a subtree in any of the collections."""
+    subtrees = [whole]
+    for place, step in enumerate(path):
+        is_any = place == 0 and has_collections(whole)
+        pairs = (pair for subtree in subtrees for pair in children(subtree).items())
+        subtrees = [child for name, child in pairs if is_any or name == step]
+    return list({name: None for subtree in subtrees for name in children(subtree)})
 
 
 def _numbered_anew(names: Sequence[str], removed: Collection[str]) -> dict[str, str]:

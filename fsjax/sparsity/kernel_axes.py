@@ -110,16 +110,17 @@ def kernel_axes(
     Args:
       params: arrays.
       where: which parameters are masked. By default, and with ``axes`` from
-        :func:`fsjax.sparsity.axes`, those that the network uses as kernels.
+        :func:`fsjax.sparsity.axes`, those that the network uses as kernels, whatever their names.
       axes: roles by path pattern; the first pattern that matches applies.
       output_first: as for :func:`fsjax.sparsity.sparse`.
 
     Raises:
       ConfigError: if roles do not fit a parameter, or if one is chosen that is not a kernel.
     """
-    leaves = named_leaves(params, where)
     first = is_output_first(params) if output_first is None else output_first
     shapes = {path: jnp.shape(leaf) for path, leaf in leaves_by_name(params).items()}
+    used = {path for path in shapes if getattr(entry_of(path, axes), "use", "") == "kernel"}
+    leaves = named_leaves(params, where, used)
     kernels: dict[str, KernelAxes] = {}
     for path, leaf in leaves.items():
         entry = entry_of(path, axes)

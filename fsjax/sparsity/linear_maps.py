@@ -41,6 +41,7 @@ class LinearMap:
       order: permutation of the axes of the parameter that puts those of the inputs first.
       conversions: operations of JAX, with their parameters, that change the type of the parameter.
       options: parameters of JAX's convolution; empty for a matrix.
+      is_plain: whether the product is in the type of both operands, at JAX's default precision.
     """
 
     path: str
@@ -51,6 +52,7 @@ class LinearMap:
     order: tuple[int, ...]
     conversions: tuple[tuple[Any, Mapping[str, Any]], ...] = ()
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+    is_plain: bool = True
 
     @property
     def layout(self) -> LinearMap:
@@ -247,6 +249,7 @@ def _matrix(equation: Any, handler: Handler, operands: list[Any], position: int)
         outputs,
         tuple(kernel.order[axis] for axis in axes),
         kernel.conversions,
+        is_plain=_is_plain(equation),
     )
     matrix = kernel.value
     if matrix is not None:
@@ -261,6 +264,11 @@ def _matrix(equation: Any, handler: Handler, operands: list[Any], position: int)
         return result
     number = len(row_axes)
     return result.transpose((*range(number, result.ndim), *range(number)))
+
+
+def _is_plain(equation: Any) -> bool:
+    types = {atom.aval.dtype for atom in (*equation.invars, *equation.outvars)}
+    return len(types) == 1 and equation.params["precision"] is None
 
 
 def _convolution(equation: Any, handler: Handler, operands: list[Any]) -> Array | None:
@@ -288,6 +296,7 @@ def _convolution(equation: Any, handler: Handler, operands: list[Any]) -> Array 
             "rhs_shape": shape,
             "lhs_shape": operands[0].shape,
         },
+        _is_plain(equation),
     )
     result = handler(linear, operands[0], kernel.value)
     if result is None:

@@ -85,6 +85,9 @@ def lottery_tickets(
             f"densities={list(densities)} do not decrease; each round removes connections, so give "
             "for example [0.8**n for n in range(1, 11)]"
         )
+    if fixed := options.keys() & {"density", "schedule"}:
+        names = ", ".join(sorted(fixed))
+        raise ConfigError(f"lottery_tickets sets {names} itself; leave it out, and give densities")
     options = {"distribution": "uniform", **options}
     recipes = [magnitude(density, schedule=one_shot(1), **options) for density in densities]
     return _rounds(train, early, recipes, where, axes, output_first)

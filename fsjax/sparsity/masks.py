@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Literal
 
@@ -198,17 +198,22 @@ def init_masks(
     return jax.tree.unflatten(structure, masks)
 
 
-def masked_leaves(params: PyTree, where: Where = is_kernel) -> list[int]:
+def masked_leaves(
+    params: PyTree, where: Where = is_kernel, kernels: Collection[str] = ()
+) -> list[int]:
     """Indices in ``jax.tree.leaves`` of the masked leaves; ConfigError if there are none.
 
     Arrays without entries are never masked, and by default norms and tables of Equinox are not.
+    By default, ``kernels`` are masked whatever their names, if they have the shapes of kernels.
     """
     flat = jax.tree_util.tree_flatten_with_path(params)[0]
     if callable(where):
         chosen = [i for i, (path, leaf) in enumerate(flat) if where(_names(path), leaf)]
         if where is is_kernel:
             has_no_kernels = _without_kernels(params)
-            chosen = [i for i in chosen if not has_no_kernels[i]]
+            used = {i for i, (path, _) in enumerate(flat) if path_name(path) in kernels}
+            named = {i for i in chosen if not has_no_kernels[i]}
+            chosen = sorted(named | {i for i in used if is_kernel((), flat[i][1])})
     else:
         names = ["/".join(_names(path)) for path, _ in flat]
         patterns = [where] if isinstance(where, str) else list(where)
@@ -296,10 +301,12 @@ def sparsity(masks: PyTree, where: Where = is_kernel) -> Array:
     return jnp.asarray(1.0 - active / sum(mask.size for mask in chosen.values()))
 
 
-def named_leaves(tree: PyTree, where: Where = is_kernel) -> dict[str, Array]:
-    """The chosen leaves by the name of their path; ConfigError if none is chosen."""
+def named_leaves(
+    tree: PyTree, where: Where = is_kernel, kernels: Collection[str] = ()
+) -> dict[str, Array]:
+    """The :func:`masked_leaves` by the name of their path; ConfigError if none is chosen."""
     flat = jax.tree.leaves_with_path(tree)
-    chosen = [(path_name(flat[i][0]), flat[i][1]) for i in masked_leaves(tree, where)]
+    chosen = [(path_name(flat[i][0]), flat[i][1]) for i in masked_leaves(tree, where, kernels)]
     check_distinct([name for name, _ in chosen])
     return dict(chosen)
 

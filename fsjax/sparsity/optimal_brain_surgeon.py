@@ -119,7 +119,8 @@ def prune_matrix(
         end = min(start + size, number)
         if group is None:
             # Rounded so that the counts of the blocks add up to that of the matrix.
-            kept = round(density * end * outputs) - round(density * start * outputs)
+            least = 1 if end == number else 0  # One in all.
+            kept = max(least, round(density * end * outputs)) - round(density * start * outputs)
         else:
             kept = round(density * group)
         matrix, mask = _prune_block(

@@ -74,8 +74,10 @@ def sparse(
     ignored and may be missing) and ``search``; see :class:`fsjax.sparsity.Layer`. Other arguments
     go to ``inner``.
 
-    A change at a step whose gradient is not finite does not take place; with a schedule of one
-    change, such as ``one_shot``, there is no other.
+    A change at a step whose gradient is not finite does not take place, nor one whose
+    ``hessian_gradient`` is not, or another score that rules need is NaN; with a schedule of one
+    change, such as ``one_shot``, there is no other. The running mean of the gradients, for
+    ``grow.momentum``, leaves such entries out.
 
     The key gives the connections, and ``init`` takes no other: ``vmap`` of ``init`` over parameters
     has the same masks for all seeds. For others, map over the keys too, with
@@ -90,7 +92,7 @@ def sparse(
       inner: any Optax optimiser.
       recipe: from :func:`fsjax.sparsity.rigl` and its like, or a :class:`Recipe`.
       key: PRNG key of the initial connections and the changes.
-      where: which parameters are masked; by default all of two or more dimensions but biases.
+      where: which parameters are masked; by default those of :func:`is_kernel`, or in ``axes``.
       axes: which axes of the parameters are inputs, outputs, positions and stacked layers:
         :func:`fsjax.sparsity.axes` reads them from the network, or give them by path pattern, for
         example ``{"*/query/kernel": ("in", "out", "out")}``. Rules, counts and structures see
@@ -151,7 +153,8 @@ def sparse(
             raise ConfigError("update needs the parameters: tx.update(grads, opt_state, params)")
         mean = state.momentum
         if mean is not None:
-            mean = optax.tree.update_moment(updates, mean, recipe.momentum_decay, 1)
+            new_mean = optax.tree.update_moment(updates, mean, recipe.momentum_decay, 1)
+            mean = jax.tree.map(lambda m, old: jnp.where(jnp.isfinite(m), m, old), new_mean, mean)
         movement = state.movement
         if movement is not None:
             movement = moved(movement, params, updates)

@@ -64,7 +64,7 @@ def init_probmask(weights: PyTree, where: Where = is_kernel, initial: float = 1.
     Args:
       weights: any tree of parameters.
       where: ``(path, leaf) -> bool``, or patterns of paths: which parameters are masked; by default
-        all of two or more dimensions except biases.
+        those of :func:`fsjax.sparsity.is_kernel`.
       initial: probability of every weight, in (0, 1].
 
     Raises:

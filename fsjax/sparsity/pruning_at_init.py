@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from fsjax.sparsity.kernel_axes import AxesByPath, KernelAxes, from_layers, kernel_axes, to_layers
 from fsjax.sparsity.kth import largest
-from fsjax.sparsity.masks import Counts, Scope, Where, is_kernel, named_leaves
-from fsjax.sparsity.trees import leaves_by_name, split, with_leaves
+from fsjax.sparsity.masks import Counts, Scope, Where, is_kernel
+from fsjax.sparsity.trees import split
 from fsjax.typing import PyTree
 
 
@@ -20,6 +22,9 @@ def snip_masks(
     counts: Counts,
     where: Where = is_kernel,
     scope: Scope = "layer",
+    *,
+    axes: AxesByPath | None = None,
+    output_first: bool | None = None,
 ) -> PyTree:
     """Keeps the connections with the largest ``|gradient x weight|`` (SNIP, Lee et al., 2019).
 
@@ -29,7 +34,8 @@ def snip_masks(
     Args:
       params: dense parameters.
       gradients: gradients of the loss on one or more batches, in the structure of ``params``.
-      counts, where: as in :func:`fsjax.sparsity.init_masks`.
+      counts: as in :func:`fsjax.sparsity.init_masks`, of the layers that ``axes`` tell.
+      where, axes, output_first: as for :func:`fsjax.sparsity.sparse`.
       scope: ``"layer"`` ranks the weights of each layer separately, as in the code of CTRE;
         ``"global"`` ranks all weights together, as in the SNIP paper, and uses only the sum of
         ``counts``.
@@ -50,8 +56,8 @@ def snip_masks(
       >>> masks = sparsity.init_masks(jax.random.key(1), params, counts)  # at random
       >>> masks = sparsity.snip_masks(params, jax.tree.map(jnp.sin, params), counts)  # by gradients
     """
-    slopes = leaves_by_name(gradients)
-    weights = named_leaves(params, where)
+    kernels = kernel_axes(params, where, axes, output_first)
+    slopes, weights = to_layers(gradients, kernels), to_layers(params, kernels)
     scores = {name: jnp.abs(slopes[name] * weight) for name, weight in weights.items()}
     unranked = {name: ~jnp.any(score > 0) for name, score in scores.items()}
     # Where all weights are 0 the gradients differ, and where all gradients are 0 the weights.
@@ -59,7 +65,7 @@ def snip_masks(
         name: jnp.where(unranked[name], jnp.abs(slopes[name]) + jnp.abs(weights[name]), score)
         for name, score in scores.items()
     }
-    return _of_largest(params, fallback, counts, scope, unranked)
+    return _of_largest(params, kernels, fallback, counts, scope, unranked)
 
 
 def grasp_masks(
@@ -68,6 +74,9 @@ def grasp_masks(
     counts: Counts,
     where: Where = is_kernel,
     scope: Scope = "global",
+    *,
+    axes: AxesByPath | None = None,
+    output_first: bool | None = None,
 ) -> PyTree:
     """Keeps the weights whose removal would reduce the gradient norm most (GraSP, eq. 8).
 
@@ -77,14 +86,15 @@ def grasp_masks(
     Args:
       loss: function from the parameters to the scalar loss on one or more batches.
       params: dense parameters.
-      counts, where, scope: as in :func:`snip_masks`; the paper ranks all weights together.
+      counts, where, scope, axes, output_first: as :func:`snip_masks`; in the paper, global.
 
     Returns:
       Bool masks, as :func:`snip_masks`.
     """
-    products = leaves_by_name(hessian_gradient(loss, params))
-    scores = {name: products[name] * weight for name, weight in named_leaves(params, where).items()}
-    return _of_largest(params, scores, counts, scope)
+    kernels = kernel_axes(params, where, axes, output_first)
+    products = to_layers(hessian_gradient(loss, params), kernels)
+    scores = {name: products[name] * w for name, w in to_layers(params, kernels).items()}
+    return _of_largest(params, kernels, scores, counts, scope)
 
 
 def hessian_gradient(loss: Callable[[PyTree], Array], params: PyTree) -> PyTree:
@@ -95,17 +105,21 @@ def hessian_gradient(loss: Callable[[PyTree], Array], params: PyTree) -> PyTree:
 
 def _of_largest(
     params: PyTree,
+    kernels: Mapping[str, KernelAxes],
     scores: dict[str, Array],
     counts: Counts,
     scope: Scope,
     apart: Mapping[str, Array] | None = None,
 ) -> PyTree:
     """Masks of the largest scores; layers that are ``apart`` do not compete with the others."""
-    numbers = counts([tuple(score.shape) for score in scores.values()])
+    by_name = "names" in inspect.signature(counts).parameters  # As those of a recipe.
+    shapes = [tuple(score.shape) for score in scores.values()]
+    numbers = counts(shapes, **{"names": list(scores)} if by_name else {})
     dense = jax.tree.map(lambda leaf: jnp.ones(jnp.shape(leaf), bool), params)
     if scope == "layer":
         pairs = zip(scores.items(), numbers, strict=True)
-        return with_leaves(dense, {name: largest(score, n) for (name, score), n in pairs})
+        by_layer = {name: largest(score, n) for (name, score), n in pairs}
+        return from_layers(by_layer, kernels, dense)
     is_apart = {name: jnp.asarray((apart or {}).get(name, False)) for name in scores}
     together = jnp.concatenate([score.reshape(-1) for score in scores.values()])
     compete = jnp.concatenate([jnp.full(score.size, ~is_apart[n]) for n, score in scores.items()])
@@ -113,6 +127,5 @@ def _of_largest(
     total = sum(jnp.where(is_apart[name], 0, number) for name, number in of_layer.items())
     masks = split(largest(together, total, compete), scores)
     by_layer = {name: largest(score, of_layer[name]) for name, score in scores.items()}
-    return with_leaves(
-        dense, {name: jnp.where(is_apart[name], by_layer[name], masks[name]) for name in scores}
-    )
+    chosen = {name: jnp.where(is_apart[name], by_layer[name], masks[name]) for name in scores}
+    return from_layers(chosen, kernels, dense)

@@ -275,9 +275,10 @@ def _check_storable(dense: Mapping[str, np.ndarray], sparse: Collection[str]) ->
 
 
 def _check_numbers(leaf: object) -> None:
-    dtype = np.asarray(leaf).dtype
+    dtype = leaf.dtype if isinstance(leaf, jax.Array) else np.asarray(leaf).dtype
     if not any(jnp.issubdtype(dtype, kind) for kind in (np.number, np.bool_)):
         raise ConfigError(
-            f"to_numpy takes the parameters of a network, not {type(leaf).__name__}; pass "
-            "to_numpy(params, masks), and call compress again after loading"
+            f"to_numpy takes the parameters of a network, not {type(leaf).__name__} of "
+            f"{dtype}; pass to_numpy(params, masks), without keys, and call "
+            "compress again after loading"
         )

@@ -128,7 +128,9 @@ def summarize(
         is_elementwise = getattr(entry_of(path, axes), "use", "") == "elementwise"
         if mask.all() and (mask.ndim < 2 or is_elementwise):
             continue
-        is_named = path in kernels and is_kernel(tuple(path.split("/")), leaves[path])
+        is_named = path in kernels and (
+            axes is not None or is_kernel(tuple(path.split("/")), leaves[path])
+        )
         count = float("nan") if is_named and path in unknown else products.get(path, 0)
         active, vectors = int(mask.sum()), count / max(mask.size, 1)
         rows[path] = {

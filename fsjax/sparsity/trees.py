@@ -16,6 +16,11 @@ from fsjax.errors import ConfigError
 from fsjax.typing import PyTree
 
 
+def has_collections(tree: PyTree) -> bool:
+    """Whether a tree holds the collections of a module of Linen."""
+    return isinstance(tree, Mapping) and "params" in tree
+
+
 def identity(tree: PyTree) -> PyTree:
     """Returns the tree unchanged."""
     return tree

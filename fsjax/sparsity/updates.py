@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -145,7 +145,9 @@ class Wrapper:
             _check_layer(self.recipe, layer, name)
         key = jax.random.fold_in(key, state.step)
         changed = self.recipe.change(*cut, layers, key, state.step)
-        changed = _if_finite(to_layers(gradients, kernels), changed, Changed(*cut, cut[1]))
+        needs = {"gradient", *self.recipe.rules.needs}
+        scores = {name: of_layer for name, of_layer in fields.items() if name in needs}
+        changed = _if_finite(scores, changed, Changed(*cut, cut[1]))
         before = Changed(weights, masks, jax.tree.map(jnp.ones_like, masks))
         return Changed(
             *(from_layers(new, kernels, old) for new, old in zip(changed, before, strict=True))
@@ -169,7 +171,8 @@ def masks_like(masks: PyTree, like: PyTree) -> PyTree:
             raise ConfigError(
                 f"the mask of {path} is {jnp.result_type(mask)}; pass bool, for example scores > 0"
             )
-    return jax.tree.map(lambda mask: jnp.asarray(mask, bool), masks)
+    # Copies, as a step that donates the state would delete those of the caller.
+    return jax.tree.map(lambda mask: jnp.array(mask, bool), masks)
 
 
 def moved(movement: PyTree, params: PyTree, gradients: PyTree) -> PyTree:
@@ -295,9 +298,14 @@ def _settled(moves: PyTree, params: PyTree, kept: PyTree, initial: PyTree | None
     return jax.tree.map(move_of, kept, moves, params, *([] if initial is None else [initial]))
 
 
-def _if_finite(gradients: PyTree, changed: Changed, before: Changed) -> Changed:
-    """The change, or what was before it if a gradient is not finite: NaN says nothing."""
-    finite = jnp.all(jnp.asarray([jnp.isfinite(g).all() for g in jax.tree.leaves(gradients)]))
+def _if_finite(scores: Mapping[str, PyTree], changed: Changed, before: Changed) -> Changed:
+    """The change, or what was before it if a gradient is not finite, or another score is NaN."""
+    tests = [
+        (jnp.isfinite(leaf) if name.endswith("gradient") else ~jnp.isnan(leaf)).all()
+        for name, tree in scores.items()
+        for leaf in jax.tree.leaves(tree)
+    ]
+    finite = jnp.all(jnp.asarray(tests))
     return jax.tree.map(lambda new, old: jnp.where(finite, new, old), changed, before)
 
 

@@ -74,7 +74,7 @@ class ZeroedReader(LoopReader[Value]):
     """Follows a program whose parameters are 0 where ``zeroed`` says so.
 
     Attributes:
-      loops: over entries of parameters, by the identity of their operation.
+      loops: over entries of parameters, by the identity of their operation and the parameters.
       uses: for each parameter, the operations that it is an operand of.
       meetings: for each parameter, numbers of the values of inputs that it or a function of it
         meets, apart from values that depend on the parameter themselves.
@@ -84,8 +84,8 @@ class ZeroedReader(LoopReader[Value]):
     def __init__(
         self, traced: Traced, zeroed: Collection[int] = (), stream: Collection[int] = ()
     ) -> None:
-        self.loops: dict[int, StackedLoop] = {}
-        self.uses: dict[int, set[int]] = defaultdict(set)
+        self.loops: dict[tuple, StackedLoop] = {}
+        self.uses: dict[int, set[tuple]] = defaultdict(set)
         self.meetings: dict[int, dict[int, int]] = defaultdict(dict)
         self.unchanged: set[int] = set()
         self._stream = set(stream)
@@ -141,7 +141,7 @@ class ZeroedReader(LoopReader[Value]):
         for operand in operands:
             param = self._params.get(operand.number)
             if param is not None:
-                self.uses[param].add(id(equation))
+                self.uses[param].add((id(equation), frozenset(self._stacked(equation, operands))))
         if name in ("scan", "while", "cond"):
             return self._loop(equation, operands)
         self._note_meetings(operands)
@@ -161,11 +161,10 @@ class ZeroedReader(LoopReader[Value]):
 
     def _loop(self, equation: Any, operands: list[Value]) -> list[Value]:
         options, fixed = equation.params, 0
-        stacked: tuple[int, ...] = ()
+        stacked = self._stacked(equation, operands)
         if equation.primitive.name == "scan":
             fixed = options["num_consts"] + options["num_carry"]
             taken_apart = operands[fixed:]
-            stacked = tuple(_bits(v.sources)[0] for v in taken_apart if self._is_param(v))
             marked = [
                 v if self._is_param(v) else Value(v.number, v.sources | OF_PASSES)
                 for v in taken_apart
@@ -177,8 +176,9 @@ class ZeroedReader(LoopReader[Value]):
         if stacked:
             carry = operands[options["num_consts"] : fixed]
             pairs = zip(carry, results, strict=False)
-            earlier = self.loops.get(id(equation))
-            self.loops[id(equation)] = StackedLoop(
+            key = id(equation), frozenset(stacked)
+            earlier = self.loops.get(key)
+            self.loops[key] = StackedLoop(
                 stacked,
                 options["length"],
                 len(results) > len(carry),
@@ -186,6 +186,13 @@ class ZeroedReader(LoopReader[Value]):
                 and (earlier is None or earlier.is_identity),
             )
         return results
+
+    def _stacked(self, equation: Any, operands: Sequence[Value]) -> tuple[int, ...]:
+        """The parameters that an operation takes apart along their first axis, if it is a scan."""
+        if equation.primitive.name != "scan":
+            return ()
+        fixed = equation.params["num_consts"] + equation.params["num_carry"]
+        return tuple(_bits(v.sources)[0] for v in operands[fixed:] if self._is_param(v))
 
     def _is_param(self, value: Value) -> bool:
         """Whether a value is a parameter; of zeroed ones, also one that is made of it."""

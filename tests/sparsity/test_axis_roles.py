@@ -376,6 +376,19 @@ def test_the_reason_names_what_is_not_read() -> None:
     assert uses == {"w": ParameterAxes("other", reason="the operation sort uses it")}
 
 
+def test_a_projection_of_a_parameter_that_meets_activations_is_not_turned_around() -> None:
+    """As the query of attention pooling, whose products with the keys are along its outputs."""
+
+    def pooled(params: Any, x: jax.Array) -> jax.Array:
+        query = jnp.einsum("i,ihd->hd", params["probe"], params["query"]) + params["bias"]
+        return jnp.einsum("bthd,hd->bth", x, query)
+
+    params = {"probe": jnp.ones(6), "query": jnp.ones((6, 2, 4)), "bias": jnp.ones((2, 4))}
+    found = axes(pooled, params, jnp.ones((3, 5, 2, 4)))
+    assert found["query"].use == found["bias"].use == "other"
+    assert "no axis of outputs" in found["query"].reason
+
+
 def test_kernels_are_followed_as_the_products_use_them() -> None:
     """A product along the axes that are called inputs, written out, gives the same outputs."""
     params = {"w": jax.random.normal(jax.random.key(0), (4, 8, 5, 3))}

@@ -121,6 +121,18 @@ def test_optimizer_follows_algorithm_1() -> None:
     np.testing.assert_allclose(weights, 1.0 - 0.5 * np.cumsum(gradients), rtol=1e-4)
 
 
+def test_masks_are_frozen_for_the_share_of_the_epochs() -> None:
+    """Whole ones, though 0.29 x 100 is below 29 in floats."""
+    tx = sparsity.binmask_optimizer(optax.sgd(0.5), num_epochs=100, steps_per_epoch=1, warmup=0.29)
+    params = sparsity.Masked({"w": jnp.ones((1, 1))}, {"w": jnp.ones((1, 1))})
+    state, update = tx.init(params), jax.jit(tx.update)
+    moves = []
+    for _ in range(30):
+        updates, state = update(params, state, params)
+        moves.append(float(updates.latents["w"][0, 0]))
+    assert not any(moves[:29]) and moves[29]
+
+
 def test_rates_fall_from_epoch_to_epoch() -> None:
     schedule = cosine_by_epoch(1e-3, 1e-5, 5, 3)
     rates = np.array([schedule(step) for step in range(18)])

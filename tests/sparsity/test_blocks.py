@@ -5,6 +5,7 @@ Covers ``fsjax.sparsity.blocks``, ``fsjax.sparsity.depth``, ``fsjax.sparsity.zer
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -359,6 +360,66 @@ def test_the_least_important_blocks_go_and_one_is_left() -> None:
     chex.assert_trees_all_equal(by_outputs.params, {"layers": [layers[0], layers[2]]})
 
 
+def test_blocks_in_a_dict_with_a_default() -> None:
+    params = defaultdict(dict, {f"layer_{number}": layer for number, layer in enumerate(LAYERS)})
+    function = through(lambda p, x: x + change(p, x))
+    shallower = sparsity.remove_blocks(
+        lambda p, x: function({"layers": list(p.values())}, x), params, X, ratio=0.5
+    )
+    assert isinstance(shallower.params, defaultdict) and len(shallower.params) < len(LAYERS)
+
+
+def test_statistics_that_some_blocks_lack_stay_with_their_blocks() -> None:
+    """Blocks 0 and 2 have statistics, and block 0 is removed."""
+
+    def function(v: PyTree, x: Array) -> Array:
+        for name, w in v["params"].items():
+            shift = v["batch_stats"].get(name, jnp.zeros(6))
+            x = x + jax.nn.relu(x @ w - shift) @ w
+        return x
+
+    weights = (
+        jax.random.normal(jax.random.key(0), (3, 6, 6)) * jnp.array([0.01, 1, 1])[:, None, None]
+    )
+    params = {f"Block_{n}": w for n, w in enumerate(weights)}
+    stats = {"Block_0": jnp.zeros(6), "Block_2": jnp.arange(6.0)}
+    variables = {"params": params, "batch_stats": stats}
+    shallower = sparsity.remove_blocks(function, variables, X, ratio=0.34)
+    assert shallower.removed == ("params/Block_0",)
+    expected = {"batch_stats": {"Block_1": stats["Block_2"]}}
+    expected["params"] = {"Block_0": weights[1], "Block_1": weights[2]}
+    chex.assert_trees_all_equal(shallower.params, expected)
+    chex.assert_trees_all_equal(shallower.shrink(variables), expected)
+
+
+def test_loops_over_stacks_without_a_common_path_have_names_of_their_own() -> None:
+    def step(x: Array, layer: tuple) -> tuple[Array, None]:
+        return x + jax.nn.relu(x @ layer[0] + layer[1]) @ layer[0], None
+
+    def function(p: PyTree, x: Array) -> Array:
+        x = jax.lax.scan(step, x, (p["w"], p["b"]))[0]
+        return jax.lax.scan(step, x, (p["v"], p["c"]))[0]
+
+    w = jax.random.normal(jax.random.key(0), (4, 6, 6))
+    params = {"w": w / 99, "b": jnp.ones((4, 6)), "v": w, "c": jnp.ones((4, 6))}
+    shallower = sparsity.remove_blocks(function, params, X, ratio=0.5)
+    assert sorted(shallower.depths.values()) == [1, 3] and len(shallower.importances) == 8
+    assert {path: len(leaf) for path, leaf in shallower.params.items()} == dict(w=1, b=1, v=3, c=3)
+
+
+def test_a_jitted_loop_may_run_twice_with_stacks_of_its_own() -> None:
+    @jax.jit
+    def run(stack: Array, x: Array) -> Array:
+        return jax.lax.scan(lambda c, w: (c + jnp.tanh(c) @ w, None), x, stack)[0]
+
+    a, b = jax.random.normal(jax.random.key(0), (2, 4, 6, 6))
+    params = {"a": a / 99, "b": b}
+    shallower = sparsity.remove_blocks(
+        lambda p, x: run(p["b"], run(p["a"], x)), params, X, ratio=0.5
+    )
+    assert shallower.depths == {"a": 1, "b": 3}
+
+
 def test_functions_that_hold_the_number_of_blocks_are_told_of() -> None:
     def function(params: PyTree, x: Array) -> Array:
         return through(lambda p, x: x + change(p, x) / len(params["layers"]))(params, x)
@@ -376,6 +437,8 @@ def test_wrong_arguments_are_named() -> None:
         remove(X, ratio=0.5, importance="size")
     with pytest.raises(ConfigError, match="rows of data"):
         remove(jax.ShapeDtypeStruct(X.shape, X.dtype), ratio=0.5)
+    with pytest.raises(ConfigError, match="all outputs are integers"):
+        sparsity.remove_blocks(lambda p, x: function(p, x).argmax(-1), LIST, X, ratio=0.5)
     with pytest.raises(ConfigError, match="the gradients"):
         remove(X, ratio=0.5, importance={"layers": LAYERS[:2]})
     with pytest.raises(ConfigError, match="the tree"):

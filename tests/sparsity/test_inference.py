@@ -268,6 +268,21 @@ def test_what_the_axes_call_no_kernel_stays_dense() -> None:
     assert [layer.path for layer in fast.layers] == ["second"]
 
 
+@pytest.mark.parametrize("options", [{"preferred_element_type": jnp.int32}, {"precision": "high"}])
+def test_products_of_another_type_or_precision_stay_dense(options: Any, monkeypatch: Any) -> None:
+    number = iter(range(1000))
+    monkeypatch.setattr("fsjax.sparsity.compression._milliseconds", lambda *_: 0.5 ** next(number))
+    w, x = jnp.full((12, 4), 100, jnp.int8), jnp.full((3, 12), 100, jnp.int8)
+
+    def product(params: Any, x: jax.Array) -> jax.Array:
+        return jnp.dot(x, params["w"], **options)
+
+    mask = jnp.ones((12, 4), bool).at[0].set(False)
+    fast = sparsity.compress(product, {"w": w}, {"w": mask}, x)
+    assert fast.layers[0].form == "dense" and not fast.layers[0].milliseconds
+    np.testing.assert_array_equal(fast(x), product({"w": w * mask}, x))
+
+
 def test_networks_without_anything_to_compress() -> None:
     masks = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), PARAMS)
     full = functools.partial(sparsity.compress, MODEL.apply, PARAMS, masks, IMAGES)
@@ -363,6 +378,7 @@ def test_parameters_as_safetensors(tmp_path: Any) -> None:
     )
     arrays["params.out.kernel"] = arrays["params.out.kernel"][:2]
     refuses(lambda: sparsity.from_numpy(arrays, PARAMS), "params.out.kernel has shape (2, 5)")
+    refuses(lambda: sparsity.to_numpy({"rng": jax.random.key(0)}), "without keys")
 
 
 @pytest.mark.slow

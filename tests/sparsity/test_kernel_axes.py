@@ -160,6 +160,34 @@ def test_axes_of_the_program_choose_the_kernels() -> None:
         masks_of(sparsity.static(0.5), params, axes=axes, where=["gain", "w"])
 
 
+def test_masks_by_gradients_have_the_counts_of_attention_and_of_stacks() -> None:
+    shapes = {"query/kernel": (8, 2, 4), "stack": (3, 8, 8)}
+    params = {path: jax.random.normal(jax.random.key(0), shape) for path, shape in shapes.items()}
+    options = {"axes": {"query/*": ("in", "out", "out"), "stack": ("stack", "in", "out")}}
+    recipe = sparsity.rigl({"query/*": 0.25, "*": 0.1})
+    masks = sparsity.snip_masks(params, params, recipe.counts, **options)
+    tx = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0), masks=masks, **options)
+    state = tx.init(params)
+    sparsity.check(sparsity.mask_params(params, state), state, recipe, **options)
+    assert masks["query/kernel"].sum() == 16 and masks["stack"].sum((1, 2)).tolist() == [6, 6, 6]
+
+
+def test_axes_of_the_program_count_before_names() -> None:
+    """Kernels that are named like tables and scales."""
+    params = {"embedding": jnp.ones((4, 8)), "scale": jnp.ones((8, 2))}
+
+    def apply(params: Any, x: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ params["embedding"]) @ params["scale"]
+
+    axes = sparsity.axes(apply, params, jnp.ones((5, 4)))
+    masks = masks_of(sparsity.static(0.5, distribution="uniform"), params, axes=axes)
+    assert [int(masks[name].sum()) for name in params] == [16, 8]
+    pruned = sparsity.wanda(apply, params, jnp.ones((5, 4)), density=0.5, axes=axes)
+    assert set(pruned.errors) == set(params)
+    table = sparsity.summarize(params, masks, axes=axes)
+    assert table.loc["all", "active"] == 24 and (table["structure"][:2] != "").all()
+
+
 @pytest.mark.slow
 def test_structures_of_unknown_axes_are_refused() -> None:
     params = {"w": jnp.ones((3, 32, 64))}
@@ -240,6 +268,16 @@ def test_a_gradient_that_is_not_finite_moves_no_connection(recipe: sparsity.Reci
         _, after = jax.jit(tx.update)({"w": bad}, state, params)
         moved.append(bool((sparsity.masks_of(after)["w"] != before).any()))
     assert moved == [False, False, True]
+
+
+def test_a_score_that_is_not_finite_prunes_nothing() -> None:
+    params = {"w": jax.random.normal(jax.random.key(0), (6, 5))}
+    tx = sparsity.sparse(optax.sgd(0.1), sparsity.grasp(0.2), jax.random.key(0))
+    state = tx.init(params)
+    for value, left in ((jnp.nan, 30), (jnp.inf, 30), (1.0, 6)):
+        score = {"w": jnp.ones((6, 5)).at[2, 3].set(value)}
+        _, after = tx.update(params, state, params, hessian_gradient=score)
+        assert sparsity.masks_of(after)["w"].sum() == left
 
 
 @pytest.mark.slow

@@ -86,3 +86,5 @@ def test_mistakes_are_named() -> None:
     nan_params = jax.tree.map(lambda leaf: leaf * jnp.nan, EARLY)
     with pytest.raises(ConfigError, match="first/bias with numbers that are not finite"):
         next(sparsity.lottery_tickets(lambda params, masks: nan_params, EARLY, [0.5]))
+    with pytest.raises(ConfigError, match="sets schedule itself"):
+        sparsity.lottery_tickets(train, {}, [0.5], schedule=sparsity.one_shot(3))

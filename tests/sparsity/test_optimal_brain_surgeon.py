@@ -59,6 +59,11 @@ def test_the_update_is_that_of_the_inverse_hessians(density: float, group: int |
     assert error(np.asarray(new)) < 0.7 * error(np.where(largest, matrix, 0))
 
 
+def test_one_connection_is_left_at_least() -> None:
+    _, mask = prune_matrix(jnp.ones((20, 2)), jnp.eye(20), 0.01)
+    assert mask.sum() == 1
+
+
 @pytest.mark.slow
 def test_inputs_that_are_always_zero_go_first() -> None:
     rows = correlated(100, 16)
@@ -142,5 +147,12 @@ def test_mistakes() -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             sparsity.brain_surgeon(apply, params, x, **options)
+    with pytest.raises(ConfigError, match="n_of_m.2, 4. does not fit 3 inputs"):
+        sparsity.wanda(
+            lambda p, x: jax.lax.conv(x, p["w"], (1, 1), "SAME"),
+            {"w": jnp.ones((8, 3, 2, 2))},
+            jnp.ones((4, 3, 5, 5)),
+            structure=sparsity.n_of_m(2, 4),
+        )
     with pytest.raises(ConfigError, match="w: not used exactly once"):
         sparsity.brain_surgeon(lambda p, x: x @ p["w"] @ p["w"].T, params, x, density=0.5)

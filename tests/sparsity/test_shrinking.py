@@ -597,3 +597,15 @@ def test_complex_weights_and_outputs_that_are_no_numbers() -> None:
     chex.assert_trees_all_close(
         network(shrunk.params, x)[0], network(shrunk.masked, x)[0], rtol=1e-5
     )
+
+
+@pytest.mark.parametrize("hidden", [-jnp.inf, -1e9])
+def test_fixed_lengths_are_told_of_beside_outputs_that_are_masked(hidden: float) -> None:
+    def function(params: PyTree, x: Array) -> Array:
+        y = jax.nn.relu(x @ params["a"])
+        return jnp.where(jnp.arange(4) < 3, y @ params["b"] / y.shape[1], hidden)
+
+    rng = np.random.default_rng(0)
+    params = {"a": rng.normal(size=(6, 8)), "b": rng.normal(size=(8, 4))}
+    with pytest.warns(FixedLengthWarning):
+        sparsity.shrink(function, params, rng.normal(size=(3, 6)), ratio=0.5)

@@ -219,3 +219,12 @@ def test_networks_of_one_key_have_equal_masks_and_of_a_key_each_different_ones()
     assert (same_key[0] == same_key[1]).all() and (kernels[0] != kernels[1]).any()
     # The key in the state is that of its network, whoever calls update.
     assert (jax.random.key_data(states.key)[0] != jax.random.key_data(states.key)[1]).any()
+
+
+def test_masks_that_are_given_outlive_the_state() -> None:
+    masks = {"w": jnp.eye(4, dtype=bool)}
+    tx = sparsity.sparse(optax.sgd(0.1), sparsity.static(0.5), jax.random.key(0), masks=masks)
+    state = tx.init({"w": jnp.ones((4, 4))})
+    for given in (state, sparsity.with_masks(state, masks)):
+        jax.tree.leaves(sparsity.masks_of(given))[0].delete()
+        assert not masks["w"].is_deleted()
