@@ -12,12 +12,12 @@ from tools.architecture import ROOT
 
 #: Lines of ``.py`` files, docstrings and blank lines included, that each wing may have.
 BUDGETS = {
-    "fsjax/auto": 13_210,
-    "fsjax/sparsity": 10_110,
-    "the core": 29_750,
+    "fsjax/auto": 13_270,
+    "fsjax/sparsity": 10_200,
+    "the core": 29_910,
     "experiments": 16_290,
     "tools": 2_000,
-    "tests": 40_500,
+    "tests": 40_930,
 }
 
 #: Folders of ``fsjax`` with a budget of their own; the core is the rest.
