@@ -351,7 +351,8 @@ def batch_size_of(options: TrainOptions, task: str, rows: int) -> int | None:
     if size == "auto":
         size = COUPLED_BATCH if coupled else 64
     if coupled and size is not None:
-        # At most all rows: if a batch held a row twice, the row would be in the risk set twice.
+        # At most all rows, as a row that a batch holds twice is in the risk set twice. On small
+        # tables, batches of several passes of an epoch may still hold one twice.
         return min(check_whole("batch_size", size), rows)
     return size
 
