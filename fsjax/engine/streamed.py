@@ -198,7 +198,7 @@ def predict_streamed(
 def validate_streamed(
     states: TrainState, rows: StreamedPart, *, structure: MethodStructure
 ) -> dict[str, np.ndarray]:
-    """:func:`fsjax.engine.seeds.validate_seeds` for rows that are streamed."""
+    """``metrics_of_rows`` of stacked states for rows that are streamed, ``(S,)`` by name."""
     outputs, metrics = predict_streamed(structure, states, rows.x), []
     for row in range(len(states.epoch)):
         state, of_seed = take_rows(states, row), jax.tree.map(itemgetter(row), outputs)

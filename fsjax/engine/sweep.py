@@ -233,7 +233,12 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
     if count == 1:
         return plans[0].fit()
     if planned.sizes and planned.method.search is not None:
-        return [_with_folder(single, number).fit()[0] for number, single in enumerate(plans)]
+        if (folder := planned.checkpoint_dir) is not None:
+            plans = [
+                dataclasses.replace(single, checkpoint_dir=folder / f"{number:03d}")
+                for number, single in enumerate(plans)
+            ]
+        return [single.fit()[0] for single in plans]
     rows = np.tile(np.arange(seeds), count)
     many = dataclasses.replace(
         planned,
@@ -263,16 +268,6 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
         trained_method = trained._replace(states=states, history=history, cost=cost)
         results.append(single.select(trained_method, of_plan)[0])
     return results
-
-
-def _with_folder(planned: Plan, number: int) -> Plan:
-    """The plan with a folder of its own for checkpoints."""
-    folder = planned.checkpoint_dir
-    return (
-        planned
-        if folder is None
-        else dataclasses.replace(planned, checkpoint_dir=folder / f"{number:03d}")
-    )
 
 
 def _rows_of(planned: Plan, rows: np.ndarray) -> Prepared:
@@ -305,7 +300,12 @@ def _validation(result: FitResult) -> np.ndarray:
     """
     seeds, at_best = np.arange(len(result.seeds)), np.asarray(result.best_epoch) - 1
     values = {name: of_epochs[seeds, at_best] for name, of_epochs in result.history.items()}
-    values |= {name.replace("valid_", "valid/"): v for name, v in result.metrics.items()}
+    # Those of a search; the history is from before it closed gates.
+    values |= {
+        name.replace("valid_", "valid/", 1): of_seeds
+        for name, of_seeds in result.metrics.items()
+        if name.startswith("valid_")
+    }
     best_by = result.states.spec.best_by
     sign = -1.0 if best_by in ("accuracy", "auc") else 1.0
     unknown = np.full(len(seeds), np.nan)

@@ -167,9 +167,9 @@ def _metrics_by_split(
     For reconstruction, the scaled columns are the targets of a regression, so that the network
     may see other inputs than it has to predict. Seeds that share a split are trained together.
     """
-    is_regression = TABLE[task].target.supervised
-    task = task if is_regression else "reconstruction"
-    prefix = "retrain_" if is_regression else "retrain_reconstruction_"
+    is_supervised = TABLE[task].target.supervised
+    task = task if is_supervised else "reconstruction"
+    prefix = "retrain_" if is_supervised else "retrain_reconstruction_"
     dataset = check_task(dataset, task)
     fields = {field.name: getattr(dataset, field.name) for field in dataclasses.fields(dataset)}
     metrics: dict[str, np.ndarray] = {}
@@ -180,7 +180,7 @@ def _metrics_by_split(
             method,
             CheckedDataset(**{**fields, "y": targets, "class_names": None}),
             seeds=[seeds[place] for place in places],
-            task=task if is_regression else "regression",
+            task=task if is_supervised else "regression",
             split=[split] * len(places),
             columns=None if columns is None else columns[places],
             **training,
