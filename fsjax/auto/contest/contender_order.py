@@ -8,18 +8,18 @@ NARROW: Final = (
     "icap",
     "lassonet",
     "sand",
-    "stg",
     "binmask",
+    "stg",
     "ip_cae",
     "deep_lasso",
 )
 WIDE: Final = (
     "icap",
     "l1_l21",
-    "sand",
     "lassonet",
+    "sand",
     "binmask",
-    "ip_cae",
     "stg",
+    "ip_cae",
     "deep_lasso",
 )
