@@ -10,10 +10,11 @@ from __future__ import annotations
 import collections.abc
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import false_discovery_control
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import log_loss, mean_squared_error
@@ -143,29 +144,49 @@ def ipss_errors(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np
     return false_positives, q_values
 
 
-def conditional(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> tuple[np.ndarray, int]:
-    """Conditional importance in a linear model, on a third of the rows that it has not seen.
+class Fitted(NamedTuple):
+    """A linear model that was fitted to two thirds of standardised rows."""
 
-    A column is drawn anew given the others (CFI of hidimstat). Columns are ordered by p, and
-    counted up to the rate of false discoveries of :data:`_RATE` (Benjamini and Hochberg).
-    """
-    from hidimstat import CFI
-    from scipy.stats import false_discovery_control
+    model: Any
+    X: np.ndarray
+    y: np.ndarray
+    train: np.ndarray
 
+
+def fitted_model(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
+    """A logistic regression for classes, else a ridge regression."""
     classes, X, y = _prepared(X, y)
     train = np.random.default_rng(seed).permutation(len(y)) % 3 > 0
-    if classes:
-        model, method, loss = LogisticRegression(max_iter=1000), "predict_proba", log_loss
-    else:
-        model, method, loss = RidgeCV(), "predict", mean_squared_error
-    importance = CFI(
-        model.fit(X[train], y[train]), method=method, loss=loss, feature_types="continuous",
-        random_state=seed,
-    )  # fmt: skip
-    importances = importance.fit(X[train], y[train]).importance(X[~train], y[~train])
-    p_values = np.nan_to_num(importance.pvalues_, nan=1.0)
+    model = LogisticRegression(max_iter=1000) if classes else RidgeCV()
+    return Fitted(model.fit(X[train], y[train]), X, y, train)
+
+
+def by_p_value(importances: np.ndarray, p_values: np.ndarray) -> tuple[np.ndarray, int]:
+    """Columns by p, and their number at the rate :data:`_RATE` (Benjamini and Hochberg)."""
     number = int((false_discovery_control(p_values) <= _RATE).sum())
     return np.lexsort((-importances, p_values)), number
+
+
+def conditional(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> tuple[np.ndarray, int]:
+    """Conditional importance in a linear model, on the rows that it has not seen, of hidimstat."""
+    return by_p_value(*conditional_errors(X, y, seed))
+
+
+def conditional_errors(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Importances and p values by column, ``(D,)``, of the package hidimstat."""
+    from hidimstat import CFI
+
+    model, X, y, train = fitted_model(X, y, seed)
+    classes = hasattr(model, "predict_proba")
+    importance = CFI(
+        model,
+        method="predict_proba" if classes else "predict",
+        loss=log_loss if classes else mean_squared_error,
+        feature_types="continuous",
+        random_state=seed,
+    )
+    importances = importance.fit(X[train], y[train]).importance(X[~train], y[~train])
+    return importances, np.nan_to_num(importance.pvalues_, nan=1.0)
 
 
 #: By name: the selector, and the packages that it needs.
@@ -173,7 +194,7 @@ ALL: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "Boruta": (boruta, ("boruta",)),
     "mRMR": (mrmr, ("mrmr",)),
     "IPSS": (ipss, ("ipss",)),
-    "CFI": (conditional, ("hidimstat",)),
+    "CFI, its package": (conditional, ("hidimstat",)),
     "LassoNet, its package": (lassonet, ("lassonet", "torch")),
     "STG, its package": (stg, ("stg", "torch")),
 }

@@ -31,7 +31,9 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
 import fsjax
 from experiments.arena import packages
+from experiments.arena.stabl import frequencies, number_above_decoys
 from fsjax.estimators import ESTIMATORS
+from fsjax.evaluation import conditional_importance
 from fsjax.registry import about_of
 
 #: A ranking of columns, or one with a number of columns.
@@ -135,6 +137,23 @@ def held_out_permutation(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> np.
     return by_score(importances.importances_mean)
 
 
+def conditional(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> Answer:
+    """Conditional importance in a linear model, on the third of the rows that it has not seen."""
+    model, X, y, train = packages.fitted_model(X, y, seed)
+    found = conditional_importance(model, X[train], X[~train], y[~train], seed=seed)
+    return packages.by_p_value(found.importances, found.p_values)
+
+
+def stabl(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> Answer:
+    """Stabl's rule with permuted columns as decoys, and the number of columns that it keeps."""
+    X, y = few_rows(X, y, seed)
+    rng = np.random.default_rng((seed, 4))
+    target = np.eye(y.max() + 1)[y] if is_classification(y) else y
+    best = frequencies(np.hstack([X, rng.permuted(X, axis=0)]), target, rng)
+    columns, decoys = np.split(best, 2)
+    return by_score(columns), number_above_decoys(columns, decoys)
+
+
 def _linear_svm(y: np.ndarray) -> Any:
     if len(y) > 1000:
         return LinearSVC(dual=False) if is_classification(y) else LinearSVR(max_iter=2000)
@@ -209,6 +228,8 @@ _OTHERS: dict[str, Select] = {
     "Lasso": lasso,
     "extra trees": extra_trees,
     "permutation": held_out_permutation,
+    "CFI": conditional,
+    "Stabl": stabl,
     "RFE": elimination,
     "RFE-CV": elimination_cv,
     **{

@@ -16,8 +16,9 @@ the knockoff filter (Barber and Candes 2015, "knockoff+", one set of knockoffs, 
 ``l1``) and with Stabl's rule (Hedou et al. 2024): Lasso with decoys on halves of the rows, and the
 threshold of selection frequency at which one plus the number of decoys above it, divided by the
 number of columns above it, is smallest. Stabl has no rate to choose. ``IPSS`` is the package of
-that name (``pip install -e .[bench]``), whose q values are compared with the rate. Rows that
-``--out`` already has are not measured again.
+that name (``pip install -e .[bench]``), whose q values are compared with the rate. ``CFI`` and
+``LOCO`` are those of ``fsjax.evaluation`` for a linear model on a third of the rows, beside that of
+the package hidimstat. Rows that ``--out`` already has are not measured again.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from absl import flags
-from sklearn.linear_model import lasso_path
+from scipy.stats import false_discovery_control
 
 import fsjax
-from experiments.arena.packages import ipss_errors
+from experiments.arena import packages
+from experiments.arena.stabl import frequencies, number_above_decoys
 from experiments.artifacts.markdown import as_rows, continue_table
 from experiments.launch import cli
 from experiments.studies.known_arrays import dense_arrays, informative_columns
@@ -55,6 +57,7 @@ from fsjax.auto.contest.rankers.parts import Part, standardise
 from fsjax.auto.contest.schedule import SETS
 from fsjax.auto.reading.columns import design_of_array
 from fsjax.errors import check_names
+from fsjax.evaluation import conditional_importance, loco_importance
 from fsjax.tables.datasets.nonlinear import BOUNDS
 
 ROWS, TRUE, RATES = 500, 10, (0.1, 0.2)
@@ -82,9 +85,6 @@ TABLES = {
 
 #: Effect of a column on the number, and on the log odds of the class.
 _EFFECT = {"regression": 0.3, "classification": 0.6}
-
-#: Stabl's rule: number of halves, and smallest penalty as a share of the largest.
-_HALVES, _END = 30, 0.05
 
 #: Returns the columns that a rule selects at a false discovery rate.
 Selected = Callable[[float], np.ndarray]
@@ -170,26 +170,34 @@ def stabl(table: Table, seed: int) -> Selected:
     """Stabl's rule, with knockoffs as decoys."""
     columns, rng = table.X.shape[1], np.random.default_rng((seed, 4))
     (both,) = standardise(np.hstack([table.X, knockoff_model(table.X)(rng)]))
-    y = (table.y - table.y.mean()) / table.y.std()
-    frequency: np.ndarray | float = 0.0
-    for _ in range(_HALVES):
-        rows = rng.permutation(len(y))[: len(y) // 2]
-        X, target = np.asfortranarray(both[rows]), y[rows]
-        largest = np.abs(X.T @ target).max() / len(rows)
-        _, path, _ = lasso_path(X, target, alphas=np.geomspace(largest, _END * largest, 20))
-        frequency = frequency + (path != 0) / _HALVES
-    best = np.max(frequency, axis=1)
-    thresholds = np.linspace(0.1, 0.99, 90)
-    ratio = [
-        (1 + (best[columns:] > t).sum()) / max((best[:columns] > t).sum(), 1) for t in thresholds
-    ]
-    selected = np.flatnonzero(best[:columns] > thresholds[int(np.argmin(ratio))])
-    return lambda rate: selected
+    best = frequencies(both, table.y, rng)
+    number = number_above_decoys(best[:columns], best[columns:])
+    return lambda rate: np.argsort(-best[:columns], kind="stable")[:number]
+
+
+def conditional(table: Table, seed: int) -> Selected:
+    """Conditional importance in a linear model, whose q values are compared with the rate."""
+    model, X, y, train = packages.fitted_model(table.X, table.y, seed)
+    q_values = conditional_importance(model, X[train], X[~train], y[~train], seed=seed).q_values
+    return lambda rate: np.flatnonzero(q_values <= rate)
+
+
+def conditional_of_package(table: Table, seed: int) -> Selected:
+    """The same by the package hidimstat, whose p values count draws, not rows."""
+    q_values = false_discovery_control(packages.conditional_errors(table.X, table.y, seed)[1])
+    return lambda rate: np.flatnonzero(q_values <= rate)
+
+
+def left_out(table: Table, seed: int) -> Selected:
+    """Importance of leaving a column out of the linear model (LOCO)."""
+    model, X, y, train = packages.fitted_model(table.X, table.y, seed)
+    q_values = loco_importance(model, X[train], y[train], X[~train], y[~train]).q_values
+    return lambda rate: np.flatnonzero(q_values <= rate)
 
 
 def ipss(table: Table, seed: int) -> Selected:
     """Integrated path stability selection, by its package, with boosted trees."""
-    _, q_values = ipss_errors(table.X, table.y, seed)
+    _, q_values = packages.ipss_errors(table.X, table.y, seed)
     return lambda rate: np.flatnonzero(q_values <= rate)
 
 
@@ -202,6 +210,9 @@ RULES: dict[str, Callable[[Table, int], Selected]] = {
     "knockoff filter": knockoff_filter,
     "Stabl": stabl,
     "IPSS": ipss,
+    "CFI": conditional,
+    "CFI of hidimstat": conditional_of_package,
+    "LOCO": left_out,
 }
 
 

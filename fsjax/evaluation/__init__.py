@@ -14,6 +14,11 @@ from fsjax.engine.stability import (
     selection_mask,
     stability_metrics,
 )
+from fsjax.evaluation.conditional import (
+    ImportanceTest,
+    conditional_importance,
+    loco_importance,
+)
 from fsjax.evaluation.cox import CoxRegression
 from fsjax.evaluation.protocols import PROTOCOLS, check_protocols, embedded_metrics, evaluate
 from fsjax.evaluation.retrain import retrain_metrics
@@ -27,15 +32,18 @@ __all__ = [
     "PROTOCOLS",
     "SAMPLE_ROWS",
     "CoxRegression",
+    "ImportanceTest",
     "Stability",
     "check_protocols",
     "complementary_pairs",
     "concordance_index",
+    "conditional_importance",
     "consensus",
     "count_connections",
     "d2_poisson",
     "embedded_metrics",
     "evaluate",
+    "loco_importance",
     "nogueira_stability",
     "retrain_metrics",
     "sampled_rows",
