@@ -50,6 +50,9 @@ def plot_front(table: pd.DataFrame, front: Sequence[str], ours: Collection[str])
     axes.plot(seconds[line.index], line["elo"], color=style.ORANGE, linewidth=1.0, zorder=1)
     colors = [style.BLUE if name in ours else style.GREY for name in timed.index]
     axes.scatter(seconds, timed["elo"], 16, colors, zorder=2)
+    axes.xaxis.set_major_formatter(style.plain_number)
+    style.finish(axes, "", "CPU seconds, median over the tables", "Elo")
+    # Labels are placed where the axes will be.
     figure.draw_without_rendering()
     taken: list[Bbox] = []
     for (name, elo), color in zip(timed["elo"].items(), colors, strict=True):
@@ -69,6 +72,4 @@ def plot_front(table: pd.DataFrame, front: Sequence[str], ours: Collection[str])
         for place, label in enumerate(labels):
             if place != best:
                 label.remove()
-    axes.xaxis.set_major_formatter(style.plain_number)
-    style.finish(axes, "", "CPU seconds, median over the tables", "Elo")
     return figure

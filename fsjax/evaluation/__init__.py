@@ -3,6 +3,16 @@
 Examples:
   >>> y, rates = np.array([0, 1, 4]), np.array([0.5, 1.0, 3.5])
   >>> print(fsjax.evaluation.d2_poisson(y, rates))
+
+  Columns that a model needs beside all others:
+
+  >>> from sklearn.linear_model import LogisticRegression
+  >>> X, X_test, y, y_test = data.X[:60], data.X[60:], data.y[:60], data.y[60:]
+  >>> model = LogisticRegression().fit(X, y)
+  >>> drawn_anew = fsjax.evaluation.conditional_importance(model, X, X_test, y_test)
+  >>> left_out = fsjax.evaluation.loco_importance(model, X, y, X_test, y_test)
+  >>> assert isinstance(drawn_anew, fsjax.evaluation.ImportanceTest)
+  >>> print(drawn_anew.p_values, left_out.q_values)
 """
 
 from fsjax.engine.stability import (

@@ -1,4 +1,7 @@
-"""Importance of columns beside all others, against the definitions and the oracle's numbers."""
+"""Importance of columns beside all others, against the definitions and another package.
+
+Covers fsjax.evaluation.conditional.
+"""
 
 import chex
 import numpy as np
