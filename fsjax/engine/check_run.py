@@ -73,7 +73,6 @@ def check_run(
     sizes = _sizes(method, data_options.num_features, dataset, groups)
     best_by = _best_by(method, train_options.best_by, task, dataset)
     prepared = prepare(dataset, task, seeds, data_options)
-    _check_early_stopping(train_options.early_stopping, prepared)
     spec = spec_of(dataset, prepared, task, best_by, groups, train_options)
     if dataset.table.batches_only:
         size = batch_size_of(train_options, task, prepared.num_rows)
@@ -135,15 +134,17 @@ def _groups(method: Method, options: DataOptions, dataset: Dataset) -> tuple[int
     return groups
 
 
-def _check_early_stopping(epochs: int | None, prepared: Prepared) -> None:
+def _early_stopping(epochs: int | None, prepared: Prepared) -> int | None:
+    """The patience as an ``int``; ConfigError without validation rows."""
     if epochs is None:
-        return
-    check_whole("early_stopping", epochs)
+        return None
+    patience = check_whole("early_stopping", epochs)
     if not len(prepared.splits[0].valid):
         raise ConfigError(
             "early_stopping needs the validation loss, but there are no validation rows; choose a "
             "split that has some (valid_fraction=0.1), or leave early_stopping out"
         )
+    return patience
 
 
 def to_dataset(data: Data, task: str) -> Dataset:
@@ -338,7 +339,7 @@ def spec_of(
         image_shape=dataset.image_shape if num_columns == dataset.num_features else None,
         image_order=dataset.image_order,
         groups=groups,
-        early_stopping=options.early_stopping,
+        early_stopping=_early_stopping(options.early_stopping, prepared),
         loss=check_loss(options.loss),
         registered_task=entry if entry.source else None,
         **_batches(rows, batch_size, options.min_steps_per_epoch, options.drop_last),
