@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import itertools
+import reprlib
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +22,7 @@ from fsjax.engine.plan import Plan
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.result import FitResult
 from fsjax.engine.rows import take_rows
-from fsjax.errors import ConfigError, nearest
+from fsjax.errors import ConfigError, name_some, nearest
 from fsjax.method import Method
 from fsjax.registry import METHODS, Registration, registration_of, structure_of
 
@@ -32,6 +34,9 @@ FIXED = (
     "checkpoint_every",
     "seed_axis",
     "batch_devices",
+    "max_time",
+    "callback",
+    "keep_partial",
 )
 
 
@@ -41,7 +46,8 @@ class Sweep:
 
     Attributes:
       names: names of the varied settings.
-      settings: the values of each setting by name, in the order of the grid.
+      settings: the values of each setting by name, in the order of the grid, without those that a
+        sweep which ended early has not trained.
       results: the result of each setting, over all seeds.
     """
 
@@ -98,7 +104,9 @@ def sweep(method: Method, data: Data, grid: Mapping[str, Sequence[Any]], **optio
       data: a data set, or ``(X, y)``, as for :func:`fsjax.fit`.
       grid: the values to try, by the name of an argument of the method or an option of
         :func:`fsjax.plan`; the last name varies fastest.
-      **options: those of :func:`fsjax.plan`, such as ``seeds``.
+      **options: those of :func:`fsjax.plan`, such as ``seeds``. ``max_time``, a true result of
+        ``callback``, and Ctrl-C with ``keep_partial`` end the whole sweep; a warning names the
+        settings that were not trained.
 
     Returns:
       The results, in the order of the grid.
@@ -151,13 +159,31 @@ class SweepPlan:
     first: Plan
 
     def fit(self) -> Sweep:
-        """Trains one group after another."""
+        """Trains one group after another, until one ends early."""
         results: dict[int, FitResult] = {}
-        for number, group in enumerate(self.groups):
-            planned = _plan_group(number, group, self.data, self.options) if number else self.first
-            results |= zip(group.places, fit_many(planned, group.methods), strict=True)
-        ordered = tuple(results[place] for place in range(len(self.settings)))
-        return Sweep(tuple(self.settings[0]), self.settings, ordered)
+        control, planned = self.first.control, self.first
+        with control.running():
+            for number, group in enumerate(self.groups):
+                if number:
+                    if control.ends([]):
+                        break
+                    planned = _plan_group(number, group, self.data, self.options)
+                    planned = dataclasses.replace(planned, control=control)
+                results |= zip(group.places, fit_many(planned, group.methods), strict=False)
+        left_out = [s for place, s in enumerate(self.settings) if place not in results]
+        if left_out:
+            warnings.warn(
+                f"the sweep ended early, so {len(left_out)} of {len(self.settings)} settings were "
+                f"not trained: {name_some([_label(setting) for setting in left_out])}",
+                stacklevel=3,
+            )
+        places = sorted(results)
+        trained = tuple(self.settings[place] for place in places)
+        return Sweep(tuple(self.settings[0]), trained, tuple(results[place] for place in places))
+
+
+def _label(setting: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={reprlib.repr(value)}" for name, value in setting.items())
 
 
 def plan_sweep(
@@ -223,7 +249,8 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
     """Runs :meth:`Plan.fit` for methods that differ only in traced arguments, in one program.
 
     Returns:
-      One result per method; each has an equal share of the seconds of training.
+      One result per method; each has an equal share of the seconds of training. Methods that are
+      trained in turn, as each searches, have none once training was ended early.
     """
     seeds, count = len(planned.seeds), len(methods)
     plans = [
@@ -238,7 +265,9 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
                 dataclasses.replace(single, checkpoint_dir=folder / f"{number:03d}")
                 for number, single in enumerate(plans)
             ]
-        return [single.fit()[0] for single in plans]
+        with planned.control.running():
+            started = (single for single in plans if not planned.control.stopped)
+            return [single.fit()[0] for single in started]
     rows = np.tile(np.arange(seeds), count)
     many = dataclasses.replace(
         planned,

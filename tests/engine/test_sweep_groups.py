@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +15,7 @@ import fsjax
 from fsjax.engine.plan import Plan
 from fsjax.engine.sweep import Sweep
 from fsjax.errors import ConfigError
-from fsjax.methods import neural_network
+from fsjax.methods import neural_network, stg
 
 TABLE = (np.random.default_rng(0).normal(size=(64, 5)).astype(np.float32), np.arange(64) % 2)
 OPTIONS = {"seeds": (0,), "num_features": 2}
@@ -51,6 +53,44 @@ def test_every_group_is_checked_before_any_is_trained(trained_plans) -> None:
     with pytest.raises(ConfigError, match="num_epochs"):
         fsjax.sweep(neural_network(hidden=(4,)), TABLE, {"num_epochs": [1, 0]}, **OPTIONS)
     assert not trained_plans
+
+
+@pytest.fixture
+def handled_interrupts() -> Iterator[None]:
+    """Jobs in the background ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupt(progress: fsjax.Progress) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        {"max_time": 1e-3},
+        {"callback": lambda progress: True},
+        {"callback": interrupt, "keep_partial": True},
+    ],
+    ids=["max_time", "callback", "signal"],
+)
+@pytest.mark.usefixtures("handled_interrupts")
+@pytest.mark.filterwarnings("ignore:training was interrupted")
+def test_what_ends_a_training_ends_the_sweep(ends) -> None:
+    grid = {"num_epochs": [1000, 2000], "learning_rate": [0.01, 0.1]}
+    with pytest.warns(UserWarning, match="2 of 4 settings.*'num_epochs=2000, learning_rate=0.01'"):
+        outcome = fsjax.sweep(neural_network(hidden=(4,)), TABLE, grid, **OPTIONS, **ends)
+    assert [setting["num_epochs"] for setting in outcome.settings] == [1000, 1000]
+    assert [len(result.history["train/loss"][0]) for result in outcome.results] == [1, 1]
+
+
+def test_what_ends_a_search_ends_the_sweep() -> None:
+    grid, options = {"learning_rate": [0.01, 0.1]}, {**OPTIONS, "num_epochs": 1000}
+    with pytest.warns(UserWarning, match="1 of 2 settings.*'learning_rate=0.1'"):
+        outcome = fsjax.sweep(stg(hidden=(4,)), TABLE, grid, **options, callback=lambda _: True)
+    assert [dict(setting) for setting in outcome.settings] == [{"learning_rate": 0.01}]
 
 
 @pytest.mark.slow
