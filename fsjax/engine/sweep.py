@@ -7,7 +7,7 @@ import inspect
 import itertools
 import reprlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import jax
 import numpy as np
 import pandas as pd
 
+from fsjax.arguments.user_functions import is_function, text_of
 from fsjax.engine.check_run import Data
 from fsjax.engine.fit import plan
 from fsjax.engine.phases import check_phases
@@ -25,6 +26,7 @@ from fsjax.engine.rows import take_rows
 from fsjax.errors import ConfigError, name_some, nearest
 from fsjax.method import Method
 from fsjax.registry import METHODS, Registration, registration_of, structure_of
+from fsjax.tasks import TABLE
 
 #: Options of ``plan`` that a grid cannot vary, because they apply to the whole sweep.
 FIXED = (
@@ -38,6 +40,9 @@ FIXED = (
     "callback",
     "keep_partial",
 )
+
+#: Values of ``best_by`` of which the highest is the best.
+LARGER_IS_BETTER = ("accuracy", "auc")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,17 +65,20 @@ class Sweep:
 
         Its columns are the names of the grid, ``seed``, ``best_epoch``, ``validation`` (the
         criterion of :meth:`best`; smaller is better; NaN without validation rows) and all test
-        metrics.
+        metrics. If settings differ in that criterion, ``criterion`` names it; only rows of the same
+        one can be compared.
         """
-        rows = []
+        rows, several = [], len(best_places(self)) > 1
         for setting, result in zip(self.settings, self.results, strict=True):
             validation = _validation(result)
+            criterion = {"criterion": _label(_criterion(setting, result))} if several else {}
             for place, seed in enumerate(result.seeds):
                 rows.append(
                     {
                         **setting,
                         "seed": seed,
                         "best_epoch": int(result.best_epoch[place]),
+                        **criterion,
                         "validation": float(validation[place]),
                         **{name: float(values[place]) for name, values in result.metrics.items()},
                     }
@@ -84,12 +92,51 @@ class Sweep:
         not used.
 
         Raises:
-          ConfigError: if there are no validation rows.
+          ConfigError: if there are no validation rows, or if the settings differ in the criterion:
+            in ``best_by``, ``loss``, ``task``, ``sample_weight`` or, where scaled columns are
+            reconstructed, ``scaling``.
         """
-        values = np.array([_validation(result).mean() for result in self.results])
-        if np.isnan(values).all():
+        places = best_places(self)
+        if len(places) > 1:
+            raise ConfigError(
+                f"the settings have {len(places)} criteria that cannot be compared, "
+                f"{' and '.join(label for label, _ in places[:5])}; compare rows with the same "
+                "criterion in table()"
+            )
+        best = places[0][1] if places else None
+        if best is None:
             raise ConfigError("there are no validation rows to choose by; give valid_fraction=0.2")
-        return int(np.nanargmin(values))
+        return best
+
+
+def best_places(sweep: Sweep) -> list[tuple[str, int | None]]:
+    """The text of each criterion, and the place of the best of its settings.
+
+    The place is ``None`` without validation rows.
+    """
+    groups: dict[Any, list[int]] = {}
+    criteria = list(map(_criterion, sweep.settings, sweep.results))
+    for place, criterion in enumerate(criteria):
+        groups.setdefault(_key(tuple(criterion.items())), []).append(place)
+    best: list[tuple[str, int | None]] = []
+    for places in groups.values():
+        values = np.array([_validation(sweep.results[place]).mean() for place in places])
+        unknown = np.isnan(values).all()
+        place_of_best = None if unknown else places[int(np.nanargmin(values))]
+        best.append((_label(criteria[places[0]]), place_of_best))
+    return best
+
+
+def _criterion(setting: Mapping[str, Any], result: FitResult) -> dict[str, Any]:
+    """What settings must have in common, so that their values of :func:`_validation` compare."""
+    spec = result.states.spec
+    metric = spec.best_by if spec.best_by in LARGER_IS_BETTER else "loss"
+    names = ["task", "sample_weight"]
+    if metric == "loss":
+        names.append("loss")
+    if "scaling" in setting and not TABLE[spec.task].target.supervised:
+        names.append("scaling")
+    return {"validation": metric, **{name: setting[name] for name in names if name in setting}}
 
 
 def sweep(method: Method, data: Data, grid: Mapping[str, Sequence[Any]], **options: Any) -> Sweep:
@@ -183,7 +230,21 @@ class SweepPlan:
 
 
 def _label(setting: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={reprlib.repr(value)}" for name, value in setting.items())
+    texts = {name: text_of(v) if is_function(v) else reprlib.repr(v) for name, v in setting.items()}
+    return ", ".join(f"{name}={text}" for name, text in texts.items())
+
+
+def _key(value: Any) -> Hashable:
+    """What tells the values of a grid apart; the text of a long array leaves numbers out."""
+    if isinstance(value, FitResult):
+        return id(value)
+    if isinstance(value, list | tuple):
+        return (type(value).__name__, *map(_key, value))
+    if not isinstance(value, np.generic) and hasattr(value, "__array__"):
+        array = np.asarray(value)
+        if not array.dtype.hasobject:
+            return str(array.dtype), array.shape, array.tobytes()
+    return repr(value)
 
 
 def plan_sweep(
@@ -202,7 +263,7 @@ def plan_sweep(
         changes = {name: value for name, value in setting.items() if name in arguments}
         further = {name: value for name, value in setting.items() if name not in arguments}
         changed = METHODS[method.name](**dict(method.about.settings) | changes)
-        key = (structure_of(changed)[0], tuple(map(repr, further.items())))
+        key = (structure_of(changed)[0], _key(tuple(further.items())))
         group = groups.setdefault(key, Group([], [], further))
         group.places.append(place)
         group.methods.append(changed)
@@ -238,7 +299,7 @@ def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
             raise ConfigError(f"{name}={values!r} in the grid; give a list of values")
-        if not len(values) or len({repr(value) for value in values}) < len(values):
+        if not len(values) or len(set(map(_key, values))) < len(values):
             raise ConfigError(
                 f"{name}={list(values)!r} in the grid; give at least one value, and each only once"
             )
@@ -336,6 +397,6 @@ def _validation(result: FitResult) -> np.ndarray:
         if name.startswith("valid_")
     }
     best_by = result.states.spec.best_by
-    sign = -1.0 if best_by in ("accuracy", "auc") else 1.0
+    sign = -1.0 if best_by in LARGER_IS_BETTER else 1.0
     unknown = np.full(len(seeds), np.nan)
     return sign * values.get(f"valid/{best_by}", values.get("valid/loss", unknown))

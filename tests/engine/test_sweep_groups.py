@@ -13,7 +13,7 @@ import pytest
 
 import fsjax
 from fsjax.engine.plan import Plan
-from fsjax.engine.sweep import Sweep
+from fsjax.engine.sweep import Sweep, best_places
 from fsjax.errors import ConfigError
 from fsjax.methods import neural_network, stg
 
@@ -112,16 +112,58 @@ def test_settings_of_one_program_share_its_seconds(monkeypatch: pytest.MonkeyPat
         assert result.cost["trained_epochs"] == costs[0]["trained_epochs"]
 
 
-def test_a_setting_without_a_finite_validation_loss_is_not_the_best() -> None:
-    states = SimpleNamespace(spec=SimpleNamespace(best_by="loss"))
+def sweep_of(settings: list[dict[str, object]], losses: list[float], task: str = "") -> Sweep:
+    """A sweep whose settings had these validation losses, and negative accuracies."""
     results = tuple(
         SimpleNamespace(
             seeds=(0,),
-            states=states,
+            states=SimpleNamespace(
+                spec=SimpleNamespace(best_by=setting.get("best_by", "loss"), task=task)
+            ),
             metrics={},
             best_epoch=np.array([1]),
-            history={"valid/loss": np.array([[loss]])},
+            history={"valid/loss": np.array([[loss]]), "valid/accuracy": np.array([[-loss]])},
         )
-        for loss in (np.nan, 0.4, 0.2)
+        for setting, loss in zip(settings, losses, strict=True)
     )
-    assert Sweep(("rate",), ({"rate": 1}, {"rate": 2}, {"rate": 3}), results).best() == 2
+    return Sweep(tuple(settings[0]), tuple(settings), results)
+
+
+def test_a_setting_without_a_finite_validation_loss_is_not_the_best() -> None:
+    rates = [{"rate": rate} for rate in (1, 2, 3)]
+    assert sweep_of(rates, [np.nan, 0.4, 0.2]).best() == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "task"),
+    [
+        ("best_by", ["last", "accuracy"], ""),
+        ("loss", [None, np.sum], ""),
+        ("sample_weight", [np.ones(2000), np.arange(2000.0)], ""),
+        ("scaling", ["standard", "minmax"], "reconstruction"),
+    ],
+)
+def test_settings_of_other_criteria_are_not_compared(name: str, values: list, task: str) -> None:
+    settings = [{name: value, "rate": rate} for value in values for rate in (1, 2)]
+    swept = sweep_of(settings, [0.4, 0.3, 0.1, 0.2], task)
+    with pytest.raises(ConfigError, match="2 criteria that cannot be compared, validation='loss'"):
+        swept.best()
+    assert [place for _, place in best_places(swept)] == [1, 2]
+    assert swept.table()["criterion"].nunique() == 2
+
+
+def test_scalings_of_inputs_alone_are_compared() -> None:
+    settings: list[dict[str, object]] = [{"scaling": kind} for kind in ("standard", "minmax")]
+    swept = sweep_of(settings, [0.4, 0.3], "classification")
+    assert swept.best() == 1 and "criterion" not in swept.table()
+
+
+def test_long_arrays_of_a_grid_are_told_apart(trained_plans) -> None:
+    weights = np.ones((2, 2000))
+    weights[1, 500:900] = 50.0
+    table = np.resize(TABLE[0], (2000, 5)), np.arange(2000) % 2
+    method = neural_network(hidden=(4,))
+    fsjax.sweep(method, table, {"sample_weight": list(weights)}, **OPTIONS)
+    assert len(trained_plans) == 2
+    with pytest.raises(ConfigError, match="each only once"):
+        fsjax.sweep(method, table, {"sample_weight": weights[[0, 0]]}, **OPTIONS)
