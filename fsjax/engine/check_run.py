@@ -275,10 +275,9 @@ def _best_by(method: Method, best_by: str | None, task: str, dataset: Dataset) -
     if callable(method.keep):
         raise ConfigError(f"{method.name} chooses the best epoch itself; leave best_by out")
     entry = TABLE[task]
-    if best_by == "accuracy" and best_by not in entry.objective.best_by:
-        raise ConfigError(f"best_by='accuracy' needs classes, but the task is {task}; use 'loss'")
-    classes = dataset.num_classes if entry.target.classes else 2
-    if best_by == "auc" and (best_by not in entry.objective.best_by or classes != 2):
+    if best_by in ("accuracy", "auc") and best_by not in entry.objective.best_by:
+        raise ConfigError(f"best_by={best_by!r} needs classes, but the task is {task}; use 'loss'")
+    if best_by == "auc" and entry.target.classes and dataset.num_classes != 2:
         raise ConfigError("best_by='auc' needs two classes; use 'accuracy' or 'loss'")
     return best_by
 
