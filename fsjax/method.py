@@ -260,7 +260,7 @@ class Selection(NamedTuple):
 
     Attributes:
       scores: ``(D,)`` importance, larger is better.
-      picks: ``(K,)`` columns that the method selected itself, possibly with duplicates; ``None``
+      picks: ``(K,)`` columns, 0 to D - 1, that the method selected, possibly repeated; ``None``
         if the selection is the top K by score.
       gates: ``(D,)`` in [0, 1] for methods that open and close their inputs, else ``None``.
     """

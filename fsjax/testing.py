@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 
 from fsjax.engine.fit import plan
 from fsjax.engine.loop import keeps_snapshot
+from fsjax.engine.method_checks import check_fields
 from fsjax.engine.plan import Plan
 from fsjax.engine.result import FitResult
 from fsjax.engine.rows import HostRows, Rows, as_batch
@@ -86,6 +87,7 @@ def check_method(
       AssertionError: if a check fails; the message says which.
       ConfigError, DataError: if the engine refuses the method.
     """
+    check_fields(method)
     task, *others = map(name_of, tasks or method.about.tasks)
     for other in others:
         _plan(method, other, num_epochs)

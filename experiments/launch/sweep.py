@@ -34,7 +34,7 @@ from experiments.launch.experiment import (
 )
 from experiments.launch.run_folder import begin_run, check_workdir, end_run, save_pictures
 from fsjax.data import Dataset
-from fsjax.engine.sweep import SweepPlan, combinations, plan_sweep
+from fsjax.engine.sweep import SweepPlan, best_places, combinations, plan_sweep
 from fsjax.errors import ConfigError, DataError
 from fsjax.storage.atomic_files import write_text
 from fsjax.storage.file_lock import exclusive
@@ -240,10 +240,10 @@ def _write(sweep: fsjax.Sweep, workdir: Path, split: str) -> pd.DataFrame:
     table = _write_table(sweep, workdir)
     metric = next((name for name in MAIN_METRICS if name in table), "validation")
     save_pictures({"sweep": plot_sweep(table, sweep.names, metric)}, workdir)
-    best = None if table["validation"].isna().all() else sweep.best()
+    places = best_places(sweep)
     content = {
         "names": sweep.names,
-        "best": best,
+        "best": places[0][1] if len(places) == 1 else dict(places),
         "settings": sweep.settings,
         "results": [artifacts.result_dict(result, split) for result in sweep.results],
     }
@@ -252,8 +252,12 @@ def _write(sweep: fsjax.Sweep, workdir: Path, split: str) -> pd.DataFrame:
 
 
 def summary(table: pd.DataFrame, names: Sequence[str]) -> str:
-    """Means and standard deviations over the seeds as text, and the best setting by validation."""
-    metrics = [name for name in table.columns if name not in (*names, "seed", "best_epoch")]
+    """Means and standard deviations over the seeds as text, and the best setting by validation.
+
+    If the settings differ in their criterion (:meth:`fsjax.Sweep.table`), the best by each.
+    """
+    others = (*names, "seed", "best_epoch", "criterion")
+    metrics = [name for name in table.columns if name not in others]
     metrics = [name for name in metrics if table[name].notna().any()]
     grouped = table.groupby([table[name].map(str) for name in names], sort=False)[metrics]
     mean, spread = grouped.mean(), grouped.std(ddof=0)
@@ -263,10 +267,18 @@ def summary(table: pd.DataFrame, names: Sequence[str]) -> str:
     text = shown.reset_index().to_string(index=False)
     if "validation" not in metrics:
         return f"{text}\n\nthere are no validation rows to choose the best setting by"
-    best = mean["validation"].idxmin()
-    best = best if isinstance(best, tuple) else (best,)
-    setting = ", ".join(f"{name}={value}" for name, value in zip(names, best, strict=True))
-    return f"{text}\n\nbest on the validation rows: {setting}"
+    criteria = table["criterion"].unique() if "criterion" in table else [""]
+    for criterion in criteria:
+        rows = table[table["criterion"] == criterion] if criterion else table
+        values = rows.groupby([rows[name].map(str) for name in names], sort=False)["validation"]
+        if not rows["validation"].notna().any():
+            continue
+        best = values.mean().idxmin()
+        best = best if isinstance(best, tuple) else (best,)
+        setting = ", ".join(f"{name}={value}" for name, value in zip(names, best, strict=True))
+        of_these = f" ({criterion})" if criterion else ""
+        text += f"\n\nbest on the validation rows{of_these}: {setting}"
+    return text
 
 
 def main(config: ml_collections.ConfigDict, workdir: Path, progress: bool) -> None:

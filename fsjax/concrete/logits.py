@@ -84,7 +84,7 @@ def parametrisation(
                 f"embedding_dim={embedding_dim} does not apply to the {name!r} parametrisation; "
                 "omit it or choose 'full'"
             )
-        check_whole("embedding_dim", embedding_dim)
+        embedding_dim = check_whole("embedding_dim", embedding_dim)
     if name == "direct":
         return _direct(logits_init)
     return _full(embedding_dim, bias) if name == "full" else _scaled(name == "diagonal", bias)

@@ -73,7 +73,6 @@ def check_run(
     sizes = _sizes(method, data_options.num_features, dataset, groups)
     best_by = _best_by(method, train_options.best_by, task, dataset)
     prepared = prepare(dataset, task, seeds, data_options)
-    _check_early_stopping(train_options.early_stopping, prepared)
     spec = spec_of(dataset, prepared, task, best_by, groups, train_options)
     if dataset.table.batches_only:
         size = batch_size_of(train_options, task, prepared.num_rows)
@@ -135,15 +134,17 @@ def _groups(method: Method, options: DataOptions, dataset: Dataset) -> tuple[int
     return groups
 
 
-def _check_early_stopping(epochs: int | None, prepared: Prepared) -> None:
+def _early_stopping(epochs: int | None, prepared: Prepared) -> int | None:
+    """The patience as an ``int``; ConfigError without validation rows."""
     if epochs is None:
-        return
-    check_whole("early_stopping", epochs)
+        return None
+    patience = check_whole("early_stopping", epochs)
     if not len(prepared.splits[0].valid):
         raise ConfigError(
             "early_stopping needs the validation loss, but there are no validation rows; choose a "
             "split that has some (valid_fraction=0.1), or leave early_stopping out"
         )
+    return patience
 
 
 def to_dataset(data: Data, task: str) -> Dataset:
@@ -274,10 +275,9 @@ def _best_by(method: Method, best_by: str | None, task: str, dataset: Dataset) -
     if callable(method.keep):
         raise ConfigError(f"{method.name} chooses the best epoch itself; leave best_by out")
     entry = TABLE[task]
-    if best_by == "accuracy" and best_by not in entry.objective.best_by:
-        raise ConfigError(f"best_by='accuracy' needs classes, but the task is {task}; use 'loss'")
-    classes = dataset.num_classes if entry.target.classes else 2
-    if best_by == "auc" and (best_by not in entry.objective.best_by or classes != 2):
+    if best_by in ("accuracy", "auc") and best_by not in entry.objective.best_by:
+        raise ConfigError(f"best_by={best_by!r} needs classes, but the task is {task}; use 'loss'")
+    if best_by == "auc" and entry.target.classes and dataset.num_classes != 2:
         raise ConfigError("best_by='auc' needs two classes; use 'accuracy' or 'loss'")
     return best_by
 
@@ -338,7 +338,7 @@ def spec_of(
         image_shape=dataset.image_shape if num_columns == dataset.num_features else None,
         image_order=dataset.image_order,
         groups=groups,
-        early_stopping=options.early_stopping,
+        early_stopping=_early_stopping(options.early_stopping, prepared),
         loss=check_loss(options.loss),
         registered_task=entry if entry.source else None,
         **_batches(rows, batch_size, options.min_steps_per_epoch, options.drop_last),

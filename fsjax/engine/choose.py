@@ -25,6 +25,9 @@ from fsjax.tasks import TABLE
 #: If a method determines the number of columns, one counts if this share of the seeds opens it.
 MAJORITY = 0.5
 
+#: By how much gates may be outside [0, 1].
+ROUNDING = 1e-5
+
 
 def choose(run: Run, trained: Trained, threshold: np.ndarray | None) -> Chosen:
     """The selections of all seeds, and their outputs for the test rows; see ``Plan.choose``."""
@@ -74,11 +77,11 @@ def _test_rows(run: Run) -> Any:
 
 
 def check_first_scores(run: Run, states: TrainState, rows: np.ndarray) -> None:
-    """Raises ConfigError if a method from outside the library has scores that are not finite.
+    """Raises ConfigError if a method from outside the library has an unusable selection.
 
-    A callback or a time limit may end training early, so scores must be finite from the start;
-    for the library's own methods the tests check this. A search, which trains seeds repeatedly,
-    is checked only at its end.
+    A callback or a time limit may end training early, so it must be usable from the start; for the
+    library's own methods the tests check this. A search, which trains seeds repeatedly, is checked
+    only at its end.
 
     Args:
       states: the states before the first step.
@@ -89,19 +92,32 @@ def check_first_scores(run: Run, states: TrainState, rows: np.ndarray) -> None:
         return
     # The same arguments, and so the same compiled program, as after training.
     chosen = finished(run, states, run.prepared.arrays, _test_rows(run), None)
-    check_scores(run, np.asarray(chosen.scores), "before the first step")
+    check_selections(run, chosen, "before the first step")
 
 
-def check_scores(run: Run, scores: np.ndarray, when: str) -> None:
-    """Raises ConfigError for non-finite scores ``(S, D)`` of columns that may be selected."""
+def check_selections(run: Run, chosen: Chosen, when: str) -> None:
+    """Raises ConfigError for unusable scores, picks or gates.
+
+    Scores of columns that may be selected must be finite, picks be columns, and gates in [0, 1].
+    """
+    name, scores = run.method.name or "the method", np.asarray(chosen.scores)
     bad = run.usable & ~np.isfinite(scores)
     if bad.any():
         value = scores[bad][0]
         raise ConfigError(
-            f"{run.method.name}: select gives {int(bad.any(axis=0).sum())} of "
-            f"{bad.shape[1]} columns the score {value} {when}; scores must be finite, and "
-            "larger for more important columns"
+            f"{name}: select gives {int(bad.any(axis=0).sum())} of {bad.shape[1]} columns the "
+            f"score {value} {when}; scores must be finite, and larger for more important columns"
         )
+    most = scores.shape[1] - 1
+    for what, values, largest, allowed in (
+        ("the pick", chosen.picks, most, f"picks are 0 to {most}; repeat one to pick fewer"),
+        ("the gate", chosen.gates, 1, "gates are in [0, 1], and closed below 0.5"),
+    ):
+        numbers = np.zeros(0) if values is None else np.asarray(values, np.float64)
+        # NaN is not in the range either.
+        outside = numbers[~((numbers >= -ROUNDING) & (numbers <= largest + ROUNDING))]
+        if outside.size:
+            raise ConfigError(f"{name}: select gives {what} {outside[0]:g} {when}; {allowed}")
 
 
 def test_metrics(run: Run, chosen: Chosen) -> dict[str, np.ndarray]:
@@ -120,7 +136,12 @@ def test_metrics(run: Run, chosen: Chosen) -> dict[str, np.ndarray]:
             per_seed.append(entry.outputs.test_metrics_from_rows(of_rows))
             continue
         truth = y if entry.target.supervised else dense_rows(x)
-        per_seed.append(entry.outputs.test_metrics(outputs[row, : len(x)], truth))
+        predicted = outputs[row, : len(x)]
+        unknown = np.isnan(predicted).any()  # which scikit-learn refuses
+        values = entry.outputs.test_metrics(
+            np.zeros_like(predicted) if unknown else predicted, truth
+        )
+        per_seed.append(dict.fromkeys(values, np.nan) if unknown else values)
     return {name: np.array([of_seed[name] for of_seed in per_seed]) for name in per_seed[0]}
 
 
@@ -131,7 +152,7 @@ def result_of(
     prepared, spec = run.prepared, run.spec
     states = jax.tree.map(np.asarray, chosen.states)
     scores, ranking = np.asarray(chosen.scores), np.asarray(chosen.ranking)
-    check_scores(run, scores, "after training")
+    check_selections(run, chosen, "after training")
     _warn_of_equal(scores, run.usable, run.method)
     best_epoch = kept_epochs(run.method, states)
     warn_of_unreached(run.method, spec, best_epoch, trained.history)

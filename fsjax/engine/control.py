@@ -27,7 +27,7 @@ class Progress(NamedTuple):
       num_epochs: epochs of the whole training.
       metrics: the values of this epoch by ``split/metric`` name, ``(S,)`` each; NaN for seeds
         that were done before.
-      seconds: seconds since training began.
+      seconds: seconds since training began, in a sweep that of the first setting.
 
     Examples:
       >>> def show(progress):
@@ -78,6 +78,7 @@ class Control:
         self.stopped = False
         self._noted: int | None = None
         self._started = time.monotonic()
+        self._is_running = False
 
     @property
     def seconds(self) -> float:
@@ -95,9 +96,22 @@ class Control:
 
         The signals are Ctrl-C, and SIGTERM if the process has a handler for it. They are deferred
         only if there are checkpoints or partial results are kept. The handler is called at the end,
-        except after Ctrl-C if partial results are kept. A second signal calls it at once.
+        except after Ctrl-C if partial results are kept. A second signal calls it at once. Within
+        ``running`` it does nothing, so that the trainings of a sweep end together.
         """
+        if self._is_running:
+            yield
+            return
         self.stopped, self._noted, self._started = False, None, time.monotonic()
+        self._is_running = True
+        try:
+            with self._deferred_signals():
+                yield
+        finally:
+            self._is_running = False
+
+    @contextmanager
+    def _deferred_signals(self) -> Iterator[None]:
         if not self.waits or threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -127,7 +141,7 @@ class Control:
         if self._noted != signal.SIGINT or not self.keep_partial:
             handlers.get(self._noted, signal.default_int_handler)(self._noted, None)
         warnings.warn(
-            "training was interrupted; the result is that of the epochs done so far", stacklevel=5
+            "training was interrupted; the result is that of the epochs done so far", stacklevel=7
         )
 
     def ends(self, progress: list[Progress]) -> bool:

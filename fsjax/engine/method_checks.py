@@ -22,12 +22,13 @@ import numpy as np
 import optax
 from jax import Array
 
+from fsjax.arguments.user_functions import check_optimizer, is_function
 from fsjax.engine import program_files
 from fsjax.engine.environment.jax_settings import own_settings
 from fsjax.engine.loop import end_epoch, end_steps, init_state, train_step
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.rows import DeviceRows, as_batch, has_own_rows
-from fsjax.engine.user_function_checks import check_custom
+from fsjax.engine.user_function_checks import RESERVED, check_custom
 from fsjax.errors import ConfigError, FsjaxError, check_choice
 from fsjax.method import (
     BEST_BY,
@@ -60,6 +61,9 @@ _NEEDED = {
     "predict": "a function (state, x[B, D]) -> outputs[B, C], which validation needs",
 }
 
+#: The fields that are functions in every method.
+_FUNCTIONS = ("init", "select", "after_step", "after_epoch", "finish", "monitor", "phases")
+
 
 def _name(method: Method) -> str:
     """The name of a method in messages; one that is not registered may have none."""
@@ -70,9 +74,17 @@ def check_fields(method: Method) -> None:
     """Checks the fields of a method that need no tracing.
 
     Raises:
-      ConfigError: if ``keep`` is neither a function nor one of :data:`fsjax.method.BEST_BY`, or if
-        there is a loss without an optimizer or without predictions.
+      ConfigError: if ``About.tasks`` is no tuple of names; if ``keep`` is neither a function nor
+        one of :data:`fsjax.method.BEST_BY`; if another field is no function; or if there is a loss
+        without predictions or without an Optax transformation.
     """
+    tasks = method.about.tasks
+    if not (isinstance(tasks, tuple | list) and tasks):
+        raise ConfigError(f"{_name(method)}: tasks={tasks!r}; give a tuple, ('classification',)")
+    for field in _FUNCTIONS:
+        if not callable(getattr(method, field)):
+            value = getattr(method, field)
+            raise ConfigError(f"{_name(method)}: {field}={value!r}; give a function")
     if not callable(method.keep):
         check_choice(f"{_name(method)}: keep", method.keep, BEST_BY)
     if method.loss is None:
@@ -80,6 +92,11 @@ def check_fields(method: Method) -> None:
     for field, advice in _NEEDED.items():
         if getattr(method, field) is None:
             raise ConfigError(f"{_name(method)} has a loss but no {field}; give {advice}")
+    if not is_function(method.optimizer):
+        raise ConfigError(
+            f"{_name(method)}: optimizer={method.optimizer!r}; give {_NEEDED['optimizer']}"
+        )
+    check_optimizer("optimizer", method.optimizer)
 
 
 @own_settings()
@@ -293,6 +310,10 @@ def _check_monitored(name: str, field: str, spec: Spec, args: tuple, values: Any
     if not isinstance(values, dict) or any(jnp.shape(value) != () for value in values.values()):
         raise ConfigError(
             f"{name}: monitor returns {_kind(values)}; return a dictionary of scalars"
+        )
+    for taken in values.keys() & set(RESERVED):
+        raise ConfigError(
+            f"{name}: monitor returns {taken!r}, which the engine records; choose another name"
         )
 
 

@@ -45,10 +45,11 @@ class _Description(pickle.Pickler):
     """Bytes that determine a value; PicklingError for what may have other code next time."""
 
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, jax.Array | np.ndarray | np.generic):
-            if isinstance(value, jax.Array) and value.devices() != {jax.devices()[0]}:
-                raise pickle.PicklingError("an array on several devices, or on another one")
-            return str, (repr(jax.typeof(value)),)
+        if isinstance(value, np.ndarray | np.generic):
+            if value.dtype.hasobject:
+                raise pickle.PicklingError("an array of objects")
+            kind = type(value).__name__, repr(value.dtype), value.shape
+            return str, (f"{kind} {value.tobytes().hex()}",)
         of = value if isinstance(value, FunctionType | type) else type(value)
         if of.__module__.partition(".")[0] not in KNOWN:
             raise pickle.PicklingError(f"{of} does not belong to the library")
@@ -57,8 +58,20 @@ class _Description(pickle.Pickler):
         return NotImplemented
 
 
-def path_of(name: str, *parts: Any) -> Path | None:
-    """The file of what the parts determine; ``None`` if there is no cache, or no description."""
+def _type_of(leaf: Any) -> Any:
+    """The type of an array as text; another leaf as it is."""
+    if not isinstance(leaf, jax.Array | np.ndarray | np.generic):
+        return leaf
+    if isinstance(leaf, jax.Array) and leaf.devices() != {jax.devices()[0]}:
+        raise pickle.PicklingError("an array on several devices, or on another one")
+    return repr(jax.typeof(leaf))
+
+
+def path_of(name: str, *parts: Any, arrays: Any = ()) -> Path | None:
+    """The file of what the parts determine; ``None`` if there is no cache, or no description.
+
+    Of the leaves of ``arrays``, a tree, only the types count; of all else, also the values.
+    """
     folder = setting("jax_compilation_cache_dir")
     elsewhere = setting("jax_default_device") is not None or jax.process_count() > 1
     if elsewhere or not (enabled and folder and os.path.isdir(folder)):
@@ -66,7 +79,8 @@ def path_of(name: str, *parts: Any) -> Path | None:
     described = _Description(content := io.BytesIO())
     described.fast = True  # Bytes do not depend on which objects are the same.
     try:
-        described.dump((parts, _surroundings(), dict(code())))
+        types = jax.tree.map(_type_of, arrays)
+        described.dump((parts, types, _surroundings(), dict(code())))
     except (pickle.PicklingError, AttributeError, TypeError, ValueError):
         return None
     return Path(folder) / f"{name}-{hashlib.sha256(content.getvalue()).hexdigest()}-described"

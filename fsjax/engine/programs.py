@@ -151,16 +151,16 @@ class Program(Generic[R]):
             None if options is None else tuple(options.items()),
             setting("jax_default_matmul_precision"),
         )
-        arguments = (tuple(sorted(static.items())), structure, tuple(map(_like, leaves)))
+        values = tuple(sorted(static.items()))
+        arguments = (values, _types(values), structure, tuple(map(_like, leaves)))
         key = (self.function, self.donate, arguments, settings)
         with _lock:
             if key in _kept:
                 _kept.move_to_end(key)
                 return _kept[key]
             with paused():
-                path = path_of(
-                    self.__name__, self.function, arrays, dict(static), self.donate, options
-                )
+                parts = self.function, dict(static), self.donate, options
+                path = path_of(self.__name__, *parts, arrays=arrays)
                 if (program := load(path, arrays)) is None:
                     # A new function each time, so that JAX releases the program with ours.
                     whole, stored = functools.partial(self.function, **static), path is not None
@@ -209,3 +209,8 @@ def _like(leaf: Any) -> Hashable:
         return jax.typeof(leaf), leaf.sharding
     leaf = np.asarray(leaf)
     return leaf.shape, leaf.dtype
+
+
+def _types(value: Any) -> Any:
+    """The types of a value and its parts, as 1, True and ``np.int64(1)`` are equal."""
+    return (type(value), *map(_types, value)) if isinstance(value, tuple) else type(value)

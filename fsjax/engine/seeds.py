@@ -121,6 +121,7 @@ class Chosen(NamedTuple):
       scores: ``(S, D)``.
       ranking: ``(S, D)`` int32, all columns in order of importance, the method's own picks first
         and those that may not be selected last.
+      picks: ``(S, K)`` the method's own picks, or ``None``.
       gates: ``(S, D)`` before a search closes any, 0 for columns that may not be selected; or
         ``None``.
       closed: the same after the search.
@@ -133,6 +134,7 @@ class Chosen(NamedTuple):
     states: TrainState
     scores: Array
     ranking: Array
+    picks: Array | None
     gates: Array | None
     closed: Array | None
     outputs: AnyArray | Mapping[str, AnyArray] | None
@@ -181,7 +183,8 @@ def finish_seeds(
         )
         outputs = None if x is None else outputs_of_rows(method, state, x)
         validated = {} if limit is None else _validated(method, state, arrays.valid)
-        return Chosen(state, selection.scores, ranking, gates, closed, outputs, validated)
+        scores, picks = selection.scores, selection.picks
+        return Chosen(state, scores, ranking, picks, gates, closed, outputs, validated)
 
     return _in_turn(finish, has_own_rows(arrays), (arrays, x_test), (states, threshold))
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import itertools
-from collections.abc import Mapping, Sequence
+import reprlib
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +15,7 @@ import jax
 import numpy as np
 import pandas as pd
 
+from fsjax.arguments.user_functions import is_function, text_of
 from fsjax.engine.check_run import Data
 from fsjax.engine.fit import plan
 from fsjax.engine.phases import check_phases
@@ -20,9 +23,10 @@ from fsjax.engine.plan import Plan
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.result import FitResult
 from fsjax.engine.rows import take_rows
-from fsjax.errors import ConfigError, nearest
+from fsjax.errors import ConfigError, name_some, nearest
 from fsjax.method import Method
 from fsjax.registry import METHODS, Registration, registration_of, structure_of
+from fsjax.tasks import TABLE
 
 #: Options of ``plan`` that a grid cannot vary, because they apply to the whole sweep.
 FIXED = (
@@ -32,7 +36,13 @@ FIXED = (
     "checkpoint_every",
     "seed_axis",
     "batch_devices",
+    "max_time",
+    "callback",
+    "keep_partial",
 )
+
+#: Values of ``best_by`` of which the highest is the best.
+LARGER_IS_BETTER = ("accuracy", "auc")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +51,8 @@ class Sweep:
 
     Attributes:
       names: names of the varied settings.
-      settings: the values of each setting by name, in the order of the grid.
+      settings: the values of each setting by name, in the order of the grid, without those that a
+        sweep which ended early has not trained.
       results: the result of each setting, over all seeds.
     """
 
@@ -54,17 +65,20 @@ class Sweep:
 
         Its columns are the names of the grid, ``seed``, ``best_epoch``, ``validation`` (the
         criterion of :meth:`best`; smaller is better; NaN without validation rows) and all test
-        metrics.
+        metrics. If settings differ in that criterion, ``criterion`` names it; only rows of the same
+        one can be compared.
         """
-        rows = []
+        rows, several = [], len(best_places(self)) > 1
         for setting, result in zip(self.settings, self.results, strict=True):
             validation = _validation(result)
+            criterion = {"criterion": _label(_criterion(setting, result))} if several else {}
             for place, seed in enumerate(result.seeds):
                 rows.append(
                     {
                         **setting,
                         "seed": seed,
                         "best_epoch": int(result.best_epoch[place]),
+                        **criterion,
                         "validation": float(validation[place]),
                         **{name: float(values[place]) for name, values in result.metrics.items()},
                     }
@@ -78,12 +92,51 @@ class Sweep:
         not used.
 
         Raises:
-          ConfigError: if there are no validation rows.
+          ConfigError: if there are no validation rows, or if the settings differ in the criterion:
+            in ``best_by``, ``loss``, ``task``, ``sample_weight`` or, where scaled columns are
+            reconstructed, ``scaling``.
         """
-        values = np.array([_validation(result).mean() for result in self.results])
-        if np.isnan(values).all():
+        places = best_places(self)
+        if len(places) > 1:
+            raise ConfigError(
+                f"the settings have {len(places)} criteria that cannot be compared, "
+                f"{' and '.join(label for label, _ in places[:5])}; compare rows with the same "
+                "criterion in table()"
+            )
+        best = places[0][1] if places else None
+        if best is None:
             raise ConfigError("there are no validation rows to choose by; give valid_fraction=0.2")
-        return int(np.nanargmin(values))
+        return best
+
+
+def best_places(sweep: Sweep) -> list[tuple[str, int | None]]:
+    """The text of each criterion, and the place of the best of its settings.
+
+    The place is ``None`` without validation rows.
+    """
+    groups: dict[Any, list[int]] = {}
+    criteria = list(map(_criterion, sweep.settings, sweep.results))
+    for place, criterion in enumerate(criteria):
+        groups.setdefault(_key(tuple(criterion.items())), []).append(place)
+    best: list[tuple[str, int | None]] = []
+    for places in groups.values():
+        values = np.array([_validation(sweep.results[place]).mean() for place in places])
+        unknown = np.isnan(values).all()
+        place_of_best = None if unknown else places[int(np.nanargmin(values))]
+        best.append((_label(criteria[places[0]]), place_of_best))
+    return best
+
+
+def _criterion(setting: Mapping[str, Any], result: FitResult) -> dict[str, Any]:
+    """What settings must have in common, so that their values of :func:`_validation` compare."""
+    spec = result.states.spec
+    metric = spec.best_by if spec.best_by in LARGER_IS_BETTER else "loss"
+    names = ["task", "sample_weight"]
+    if metric == "loss":
+        names.append("loss")
+    if "scaling" in setting and not TABLE[spec.task].target.supervised:
+        names.append("scaling")
+    return {"validation": metric, **{name: setting[name] for name in names if name in setting}}
 
 
 def sweep(method: Method, data: Data, grid: Mapping[str, Sequence[Any]], **options: Any) -> Sweep:
@@ -98,7 +151,9 @@ def sweep(method: Method, data: Data, grid: Mapping[str, Sequence[Any]], **optio
       data: a data set, or ``(X, y)``, as for :func:`fsjax.fit`.
       grid: the values to try, by the name of an argument of the method or an option of
         :func:`fsjax.plan`; the last name varies fastest.
-      **options: those of :func:`fsjax.plan`, such as ``seeds``.
+      **options: those of :func:`fsjax.plan`, such as ``seeds``. ``max_time``, a true result of
+        ``callback``, and Ctrl-C with ``keep_partial`` end the whole sweep; a warning names the
+        settings that were not trained.
 
     Returns:
       The results, in the order of the grid.
@@ -151,13 +206,45 @@ class SweepPlan:
     first: Plan
 
     def fit(self) -> Sweep:
-        """Trains one group after another."""
+        """Trains one group after another, until one ends early."""
         results: dict[int, FitResult] = {}
-        for number, group in enumerate(self.groups):
-            planned = _plan_group(number, group, self.data, self.options) if number else self.first
-            results |= zip(group.places, fit_many(planned, group.methods), strict=True)
-        ordered = tuple(results[place] for place in range(len(self.settings)))
-        return Sweep(tuple(self.settings[0]), self.settings, ordered)
+        control, planned = self.first.control, self.first
+        with control.running():
+            for number, group in enumerate(self.groups):
+                if number:
+                    if control.ends([]):
+                        break
+                    planned = _plan_group(number, group, self.data, self.options)
+                    planned = dataclasses.replace(planned, control=control)
+                results |= zip(group.places, fit_many(planned, group.methods), strict=False)
+        left_out = [s for place, s in enumerate(self.settings) if place not in results]
+        if left_out:
+            warnings.warn(
+                f"the sweep ended early, so {len(left_out)} of {len(self.settings)} settings were "
+                f"not trained: {name_some([_label(setting) for setting in left_out])}",
+                stacklevel=3,
+            )
+        places = sorted(results)
+        trained = tuple(self.settings[place] for place in places)
+        return Sweep(tuple(self.settings[0]), trained, tuple(results[place] for place in places))
+
+
+def _label(setting: Mapping[str, Any]) -> str:
+    texts = {name: text_of(v) if is_function(v) else reprlib.repr(v) for name, v in setting.items()}
+    return ", ".join(f"{name}={text}" for name, text in texts.items())
+
+
+def _key(value: Any) -> Hashable:
+    """What tells the values of a grid apart; the text of a long array leaves numbers out."""
+    if isinstance(value, FitResult):
+        return id(value)
+    if isinstance(value, list | tuple):
+        return (type(value).__name__, *map(_key, value))
+    if not isinstance(value, np.generic) and hasattr(value, "__array__"):
+        array = np.asarray(value)
+        if not array.dtype.hasobject:
+            return str(array.dtype), array.shape, array.tobytes()
+    return repr(value)
 
 
 def plan_sweep(
@@ -176,7 +263,7 @@ def plan_sweep(
         changes = {name: value for name, value in setting.items() if name in arguments}
         further = {name: value for name, value in setting.items() if name not in arguments}
         changed = METHODS[method.name](**dict(method.about.settings) | changes)
-        key = (structure_of(changed)[0], tuple(map(repr, further.items())))
+        key = (structure_of(changed)[0], _key(tuple(further.items())))
         group = groups.setdefault(key, Group([], [], further))
         group.places.append(place)
         group.methods.append(changed)
@@ -212,7 +299,7 @@ def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
             raise ConfigError(f"{name}={values!r} in the grid; give a list of values")
-        if not len(values) or len({repr(value) for value in values}) < len(values):
+        if not len(values) or len(set(map(_key, values))) < len(values):
             raise ConfigError(
                 f"{name}={list(values)!r} in the grid; give at least one value, and each only once"
             )
@@ -223,7 +310,8 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
     """Runs :meth:`Plan.fit` for methods that differ only in traced arguments, in one program.
 
     Returns:
-      One result per method; each has an equal share of the seconds of training.
+      One result per method; each has an equal share of the seconds of training. Methods that are
+      trained in turn, as each searches, have none once training was ended early.
     """
     seeds, count = len(planned.seeds), len(methods)
     plans = [
@@ -238,7 +326,9 @@ def fit_many(planned: Plan, methods: Sequence[Method]) -> list[FitResult]:
                 dataclasses.replace(single, checkpoint_dir=folder / f"{number:03d}")
                 for number, single in enumerate(plans)
             ]
-        return [single.fit()[0] for single in plans]
+        with planned.control.running():
+            started = (single for single in plans if not planned.control.stopped)
+            return [single.fit()[0] for single in started]
     rows = np.tile(np.arange(seeds), count)
     many = dataclasses.replace(
         planned,
@@ -307,6 +397,6 @@ def _validation(result: FitResult) -> np.ndarray:
         if name.startswith("valid_")
     }
     best_by = result.states.spec.best_by
-    sign = -1.0 if best_by in ("accuracy", "auc") else 1.0
+    sign = -1.0 if best_by in LARGER_IS_BETTER else 1.0
     unknown = np.full(len(seeds), np.nan)
     return sign * values.get(f"valid/{best_by}", values.get("valid/loss", unknown))

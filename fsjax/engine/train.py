@@ -54,7 +54,7 @@ def train(
 
     Raises:
       NonFiniteLossError: if the training loss becomes NaN or infinite, or if no epoch of a seed
-        has a finite validation loss.
+        has a finite validation loss to be kept by.
       ConfigError: if the checkpoints belong to another run, or the first scores are not finite.
     """
     started = time.perf_counter()
@@ -98,7 +98,7 @@ def train(
                 if checkpoints is not None and not (due or chunk.is_last):
                     checkpoints.save(done, layout.unpadded(states), history)
                 break
-    check_validation(seeds, history)
+    check_validation(run, seeds, history)
     states = layout.unpadded(states)
     warn_of_unjudged(run.method, states)
     cost = _cost(run, states, done) | {

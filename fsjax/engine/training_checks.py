@@ -51,8 +51,11 @@ def check_finite_losses(
     )
 
 
-def check_validation(seeds: Sequence[int], history: Mapping[str, np.ndarray]) -> None:
-    """Raises NonFiniteLossError for a seed without any finite validation loss."""
+def check_validation(run: Run, seeds: Sequence[int], history: Mapping[str, np.ndarray]) -> None:
+    """Raises NonFiniteLossError for a seed without any finite validation loss.
+
+    Only warns if the kept epoch is the last one, or that of the method's own ``keep``.
+    """
     if "valid/loss" not in history:
         return
     # Epochs that a seed did not train are NaN too, so "trained" is read from the training loss.
@@ -60,13 +63,18 @@ def check_validation(seeds: Sequence[int], history: Mapping[str, np.ndarray]) ->
         np.isfinite(history[f"{part}/loss"]).any(axis=1) for part in ("train", "valid")
     )
     failing = np.flatnonzero(trained & ~judged)
-    if failing.size:
-        raise NonFiniteLossError(
-            f"the validation loss of seed {seeds[failing[0]]} was not finite in any "
-            "epoch, so no epoch can be kept, but its training loss was finite; look for values "
-            "in the validation rows that are far outside the range of the training rows, or "
-            "choose the scaling 'minmax'"
-        )
+    if not failing.size:
+        return
+    by_loss = run.spec.best_by != "last" and not callable(run.method.keep)
+    message = (
+        f"the validation loss of seed {seeds[failing[0]]} was not finite in any epoch, "
+        f"{'so no epoch can be kept, ' if by_loss else ''}but its training loss was finite; look "
+        "for values in the validation rows that are far outside the range of the training rows, or "
+        "choose the scaling 'minmax'"
+    )
+    if by_loss:
+        raise NonFiniteLossError(message)
+    warnings.warn(message, stacklevel=6)
 
 
 def warn_of_unjudged(method: Method, states: TrainState) -> None:

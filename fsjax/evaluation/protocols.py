@@ -251,8 +251,8 @@ def embedded_metrics(task: str, outputs: np.ndarray, y: np.ndarray) -> dict[str,
       y: ``(N,)`` classes, ``(N, D)`` inputs, ``(N, C)`` targets, or ``(N, 2)`` time and event.
 
     Returns:
-      By name: ``embedded_accuracy`` in percent and, for two classes that both occur, ``auc`` in
-      [0, 1]; or ``reconstruction_frobenius``, the mean over rows of ``||x - x_hat||_2 / D``
+      By name: ``embedded_accuracy`` in percent and, for two classes, ``auc`` in [0, 1], NaN unless
+      both occur; or ``reconstruction_frobenius``, the mean over rows of ``||x - x_hat||_2 / D``
       (IP-CAE, Table 1), with ``mse``; or ``mse`` and ``r2``; or ``label_accuracy`` and
       ``subset_accuracy`` in percent and ``auc``; or ``poisson_deviance`` and ``d2``; or
       ``concordance_index`` in [0, 1].

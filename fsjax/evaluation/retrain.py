@@ -191,5 +191,5 @@ def _metrics_by_split(
             predicted = of_seed[: len(truth)] * factor + shift
             for name, value in TABLE[task].outputs.test_metrics(predicted, truth).items():
                 full = f"{prefix}{name.removeprefix('reconstruction_')}"
-                metrics.setdefault(full, np.zeros(len(splits)))[place] = value
+                metrics.setdefault(full, np.full(len(splits), np.nan))[place] = value
     return metrics

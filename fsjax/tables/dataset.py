@@ -1,6 +1,7 @@
 """``Dataset``, which every loader returns: a table and what is known about it."""
 
 import functools
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import issparse
 
-from fsjax.errors import DataError
+from fsjax.errors import DataError, check_whole
 from fsjax.tables.base import RawTable, Table, as_table
 from fsjax.tables.sparse import canonical
 from fsjax.tables.splits import PaperSettings
@@ -48,6 +49,7 @@ class Dataset:
     Raises:
         DataError: if the lengths of the parts do not agree, if column names are repeated, or if a
             part is not an array or has masked values.
+        ConfigError: if a size of ``image_shape`` is not a whole number above 0.
     """
 
     name: str
@@ -98,7 +100,11 @@ class Dataset:
                 f"{self.name}: {len(self.class_names)} class names for {self.num_classes} classes; "
                 "give one name per class"
             )
-        if self.image_shape is not None and int(np.prod(self.image_shape)) != columns:
+        if self.image_shape is None:
+            return
+        sizes = tuple(check_whole("a size of image_shape", size) for size in self.image_shape)
+        object.__setattr__(self, "image_shape", sizes)
+        if math.prod(sizes) != columns:
             raise DataError(
                 f"{self.name}: image_shape={self.image_shape} does not hold {columns} columns"
             )

@@ -20,11 +20,12 @@ Metrics = dict[str, float]
 
 
 def classification_metrics(outputs: np.ndarray, y: np.ndarray) -> Metrics:
-    """``embedded_accuracy`` in percent and, for two classes that both occur, ``auc``."""
+    """``embedded_accuracy`` in percent and, for two classes, ``auc``; NaN unless both occur."""
     metrics = {"embedded_accuracy": 100.0 * float(np.mean(outputs.argmax(-1) == y))}
-    if outputs.shape[-1] == 2 and np.unique(y).size == 2:
+    if outputs.shape[-1] == 2:
         # Logits, because probabilities of a nearly empty network would be rounded to ties.
-        metrics["auc"] = float(roc_auc_score(y, outputs[:, 1] - outputs[:, 0]))
+        margins, both_occur = outputs[:, 1] - outputs[:, 0], np.unique(y).size == 2
+        metrics["auc"] = float(roc_auc_score(y, margins)) if both_occur else float("nan")
     return metrics
 
 

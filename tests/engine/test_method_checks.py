@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from engine_helpers import linear_method
 
@@ -82,6 +83,30 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "type": ({"after_step": counted}, r"from float32\[.*\] to int32"),
     "state": ({"finish": lambda s, d, k: s.params}, "finish returns .* dict; return a TrainState"),
     "monitor": ({"monitor": lambda s: {"seen": s.extra["seen"]}}, "return a dictionary of scalars"),
+    "reserved": (
+        {"monitor": lambda s: {"loss": 0.0 * s.epoch}},
+        "'loss', which the engine records",
+    ),
+    "number": ({"optimizer": 0.1}, "optimizer=0.1; give an Optax transformation"),
+    "uncalled": ({"optimizer": optax.sgd}, "sgd, which takes a learning rate; call it"),
+    "no finish": ({"finish": None}, "finish=None; give a function"),
+    "tasks": ({"about": PLAIN.about._replace(tasks="classification")}, "give a tuple, .'classif"),
+    "padded picks": (
+        {"select": lambda s: PLAIN.select(s)._replace(picks=jnp.array([1, -1]))},
+        "select gives the pick -1 before the first step; picks are 0 to",
+    ),
+    "picks beyond": (
+        {"select": lambda s: PLAIN.select(s)._replace(picks=jnp.array([99]))},
+        "select gives the pick 99 before the first step; picks are 0 to",
+    ),
+    "gates": (
+        {"select": lambda s: PLAIN.select(s)._replace(gates=1.1 + PLAIN.select(s).scores)},
+        r"select gives the gate 1\.\d+ before the first step; gates are in \[0, 1\]",
+    ),
+    "no gates": (
+        {"select": lambda s: PLAIN.select(s)._replace(gates=jnp.nan * PLAIN.select(s).scores)},
+        "select gives the gate nan before",
+    ),
     "nan": (
         {"select": lambda s: Selection(0.0 / (0.0 * jnp.arange(s.spec.num_columns)))},
         "columns the score nan before the first step; scores must be finite",

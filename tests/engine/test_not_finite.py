@@ -71,8 +71,13 @@ def test_a_validation_loss_that_is_never_finite_is_told() -> None:
         return jnp.where(x[:, :1] > 100, jnp.nan, NETWORK.predict(state, x))
 
     options = {"split": split, "scaling": "none", "num_features": 2, "num_epochs": 2}
-    with pytest.raises(NonFiniteLossError, match="validation loss of seed 1 was not finite"):
-        fsjax.fit(NETWORK._replace(predict=predict), (x, y), seeds=(1,), **options)
+    method, message = NETWORK._replace(predict=predict), "validation loss of seed 1 was not finite"
+    with pytest.raises(NonFiniteLossError, match=f"{message}.*no epoch can be kept"):
+        fsjax.fit(method, (x, y), seeds=(1,), **options)
+    x[split.test] = 1000.0
+    with pytest.warns(UserWarning, match=f"{message} in any epoch, but"):
+        result = fsjax.fit(method, (x, y), seeds=(1,), best_by="last", **options)
+    assert result.best_epoch == [2] and np.isnan(result.metrics["embedded_accuracy"]).all()
 
 
 @pytest.mark.parametrize("kind", ["standard", "minmax", "maxabs"])

@@ -48,6 +48,17 @@ def test_a_plan_says_what_will_run_and_trains_nothing(data) -> None:
     hash(spec)
 
 
+def test_numbers_of_numpy_become_those_of_python() -> None:
+    X, y = table()
+    images = fsjax.data.Dataset("images", X, y, image_shape=(np.int64(2), np.float32(3)))
+    whole = dict(num_epochs=np.int64(9), batch_size=np.int64(8), early_stopping=np.int64(3))
+    spec = fsjax.plan(NETWORK, images, num_features=2, split=split(), **whole).spec
+    assert spec.image_shape == (2, 3)
+    for number in (*spec.image_shape, spec.num_epochs, spec.batch_size, spec.early_stopping):
+        assert type(number) is int
+    refuses(lambda: fsjax.data.Dataset("images", X, y, image_shape=(1.5, 4)), "1.5; choose a whole")
+
+
 def test_a_plan_is_printed_in_short() -> None:
     options = dict(num_features=[2, 3], split=split(), seeds=(4, 5), batch_size=16, num_epochs=7)
     text = repr(fsjax.plan(NETWORK, table(), **options))
@@ -184,6 +195,14 @@ def test_best_epoch_by_auc() -> None:
     y = np.arange(60) % 3
     with pytest.raises(ConfigError, match="two classes"):
         fsjax.plan(NETWORK, (x, y), num_features=2, num_epochs=1, best_by="auc")
+
+
+@pytest.mark.parametrize("starts", [(0, 30), (30, 0)])
+def test_the_auc_of_test_rows_of_one_class_is_nan(starts) -> None:
+    x, y = table()[0], np.isin(np.arange(60), (0, 55)).astype(int)
+    splits = [split(start) for start in starts]
+    result = fsjax.fit(LINEAR, (x, y), split=splits, seeds=(0, 1), num_epochs=1)
+    assert np.isnan(result.metrics["auc"]).tolist() == [start == 30 for start in starts]
 
 
 def test_a_method_that_selects_any_number_wants_one(data) -> None:

@@ -28,7 +28,7 @@ def test_survival_is_trained_on_all_rows_at_once() -> None:
     assert (parts.batch_size, parts.shuffle) == (16, True)
     with pytest.raises(ConfigError, match="batch_size"):
         spec(batch_size=0)
-    with pytest.raises(ConfigError, match="best_by='auc' needs two classes"):
+    with pytest.raises(ConfigError, match="best_by='auc' needs classes, but the task is surv"):
         spec(best_by="auc")
 
 

@@ -140,9 +140,23 @@ def test_a_file_depends_on_settings_and_code(folder: Path, monkeypatch) -> None:
 
 
 def test_arrays_count_by_their_types_alone(folder: Path) -> None:
-    assert path_of("name", np.zeros(3, np.float32)) == path_of("name", np.ones(3, np.float32))
-    others = [np.zeros(3, np.float32), np.zeros(3, np.int32), np.zeros((3, 1), np.float32)]
-    assert len({path_of("name", other) for other in others}) == 3
+    zeros, ones = np.zeros(3, np.float32), np.ones(3, np.float32)
+    assert path_of("name", arrays=zeros) == path_of("name", arrays=ones)
+    assert path_of("name", arrays={"x": np.int32(1)}) == path_of("name", arrays={"x": np.int32(2)})
+    others = [zeros, np.zeros(3, np.int32), np.zeros((3, 1), np.float32)]
+    assert len({path_of("name", arrays=other) for other in others}) == 3
+
+
+@pytest.mark.parametrize("value", [np.int64, np.float32, np.str_, lambda x: np.arange(3) == x])
+def test_static_values_of_numpy_count_by_their_values(value, folder: Path) -> None:
+    assert path_of("name", (value(1),)) == path_of("name", (value(1),)) is not None
+    assert path_of("name", (value(1),)) != path_of("name", (value(2),))
+
+
+def test_equal_values_of_other_types_have_their_own_programs(folder: Path) -> None:
+    for by in (2, 2.0, np.int64(2)):
+        scaled({"x": jnp.array([1])}, by=by)
+    assert [type(by) for by in traces] == [int, float, np.int64]
 
 
 class OfUser:

@@ -55,6 +55,16 @@ def test_a_table_a_picture_and_the_best(tmp_path: Path) -> None:
     assert other.returncode == 2 and "holds another run" in other.stderr
 
 
+def test_the_summary_has_the_best_by_each_criterion() -> None:
+    table = pd.DataFrame({"best_by": ["loss", "auc"], "rate": [1, 2], "seed": 0, "best_epoch": 1})
+    table = table.assign(
+        criterion=["validation='loss'", "validation='auc'"], validation=[0.5, -0.9]
+    )
+    text = sweep.summary(table, ["best_by", "rate"])
+    for criterion, setting in (("loss", "best_by=loss, rate=1"), ("auc", "best_by=auc, rate=2")):
+        assert f"best on the validation rows (validation='{criterion}'): {setting}" in text
+
+
 def test_protocols_judge_each_setting_with_its_own_options(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     monkeypatch.setattr(launch, "evaluate", lambda *args, **options: calls.append(options) or {})
