@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import sys
 from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +23,7 @@ from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
+import fsjax
 from experiments.arena import (
     conclusions,
     generated,
@@ -66,7 +69,7 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
         (waits, Limits(9.0, 8000.0), "time", "more than 0.9 seconds, of which 0."),
         (greedy, Limits(60.0, 400.0), "memory", "more than 400 MiB"),
         (fails, ENOUGH, "error", "ValueError: the table (processes_that_fail.py:"),
-        (leaves, ENOUGH, "crash", "the process ended with 3"),
+        (leaves, ENOUGH, "crash", "the process ended with 0, without an answer"),
     ],
 )
 def test_a_process_is_ended_at_its_limits(
@@ -320,6 +323,54 @@ def test_submissions_are_functions_estimators_or_methods(tmp_path: Path) -> None
     assert load(f"{file}:select")(data.X, data.y, 3, 0) == [2, 1, 0]
     refuses(lambda: load(f"{file}:selct"), "has no selct; it has select")
     refuses(lambda: load("nowhere.py:select"), "no such file")
+
+
+#: A submission that Python has to find again: by name, and by its folder.
+SEVERAL_FILES = """
+from __future__ import annotations
+import dataclasses, pickle
+import numpy as np
+from scores.of_columns import sign
+
+@dataclasses.dataclass
+class Options:
+    sign: int = sign
+
+def score(X):
+    return Options().sign * X.sum(axis=0)
+
+def select(X, y, k):
+    return np.argsort(pickle.loads(pickle.dumps(score))(X))
+"""
+
+
+@pytest.mark.parametrize("name", ["mine_of_several", "bisect"])
+def test_a_submission_may_have_classes_processes_and_files_beside_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for module in ("scores", "scores.of_columns", "scores.signs"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    (tmp_path / "scores").mkdir()
+    mine = tmp_path / f"{name}.py"
+    mine.write_text(SEVERAL_FILES)
+    (tmp_path / "scores" / "of_columns.py").write_text("from .signs import sign\n")
+    (tmp_path / "scores" / "signs.py").write_text("sign = -1\n")
+    X = np.array([[1.0, 3.0, 2.0]])
+    assert list(load(f"{mine}:select")(X, np.zeros(1), 3, 0)) == [1, 2, 0]
+    assert sys.modules["bisect"] is bisect
+    before = checksum(f"{mine}:select")
+    (tmp_path / "unrelated.py").write_text("sign = 2\n")
+    assert checksum(f"{mine}:select") == before
+    (tmp_path / "scores" / "signs.py").write_text("sign = 1\n")
+    assert checksum(f"{mine}:select") != before
+
+
+def test_a_registered_function_builds_the_method_and_estimators_have_parameters() -> None:
+    data = generated.shifted(100, 8, 2, 2.0)
+    order = as_selector(fsjax.methods.fisher_score)(data.X, data.y, 2, 0)
+    assert set(order[:2]) == set(data.informative)
+    refuses(lambda: as_selector(SimpleNamespace(fit=None)), "has fit, but not get_params")
 
 
 def test_what_is_missing_comes_split_by_split_and_what_was_stopped_is_not_tried_on_more() -> None:
