@@ -8,7 +8,7 @@ from absl import flags
 
 from experiments import cluster
 from experiments.arena import page, rows, runs
-from experiments.arena.processes import Limits, call
+from experiments.arena.processes import DEFAULT, Limits, call
 from experiments.arena.runner import run_missing
 from experiments.arena.selectors import SELECTORS
 from experiments.arena.tables import SUITES, TABLES
@@ -32,8 +32,8 @@ def define_flags() -> None:
     flags.DEFINE_multi_string("selectors", [], "Names of selectors; by default all.")
     flags.DEFINE_integer("splits", len(runs.SPLITS), "Outer splits of each table.", 1, 3)
     flags.DEFINE_float("minutes", 60.0, "Minutes after which no selection is started.", 0.0)
-    flags.DEFINE_float("limit", 60.0, "Most CPU seconds of a selection.", 0.0)
-    flags.DEFINE_float("memory", 8192.0, "Most MiB of a selection.", 0.0)
+    flags.DEFINE_float("limit", DEFAULT.cpu_seconds, "Most CPU seconds of a selection.", 0.0)
+    flags.DEFINE_float("memory", DEFAULT.memory, "Most MiB of a selection.", 0.0)
     flags.DEFINE_bool("anew", False, "Run what is recorded, too.")
     flags.DEFINE_bool("publish", False, "Write the recorded rows and the documentation.")
 

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from experiments.arena import conclusions, pictures, verdict
-from experiments.arena.judges import JUDGES
-from experiments.arena.ratings import scored
-from experiments.arena.rows import SCORES
+from experiments.arena.ratings import by_split, scored
+from experiments.arena.rows import SCORES, SCORES_OF_ALL
 from experiments.arena.runs import ALL
 from experiments.arena.selectors import OURS, SELECT
 from experiments.arena.tables import TABLES
@@ -121,10 +120,8 @@ def report(rows: pd.DataFrame, selector: str = "") -> str:
 
 def by_table(rows: pd.DataFrame, order: Iterable[str]) -> pd.DataFrame:
     """Mean scores ``(selectors, tables)`` in a given order of selectors, then all columns."""
-    means = scored(rows).means().T
-    every = rows[rows["selector"] == ALL].groupby("table")[[f"{j}@all" for j in JUDGES]].mean()
-    means.loc[ALL] = every.mean(axis=1).reindex(means.columns)
-    return means.loc[[*order, ALL]]
+    values = rows[SCORES_OF_ALL].mean(axis=1).fillna(rows[SCORES].mean(axis=1))
+    return by_split(rows, values).means().T.reindex([*order, ALL])[scored(rows).tables]
 
 
 def publish(rows: pd.DataFrame, root: Path) -> None:

@@ -38,6 +38,10 @@ class Limits(NamedTuple):
         return {"time": self.cpu_seconds, "memory": self.memory}.get(failure, float("nan"))
 
 
+#: The limits of recorded rows.
+DEFAULT: Final = Limits(60.0, 8192.0)
+
+
 class Outcome(NamedTuple):
     """What became of a process.
 

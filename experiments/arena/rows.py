@@ -19,10 +19,13 @@ KEY = ["table", "selector", "split"]
 #: Names of scores of judges at the numbers of columns.
 SCORES = [f"{judge}@{size}" for judge in JUDGES for size in SIZES]
 
+#: Names of the scores of all columns.
+SCORES_OF_ALL = [f"{judge}@all" for judge in JUDGES]
+
 #: Columns of the files.
 COLUMNS = [
     *KEY, "rows", "columns", "failure", "reason", "cpu_seconds", "memory", *SCORES,
-    *(f"{judge}@{kind}" for judge in JUDGES for kind in ("own", "all")),
+    *(f"{judge}@own" for judge in JUDGES), *SCORES_OF_ALL,
     "number", "found", "false", "ranking", "versions", "source", "limit",
 ]  # fmt: skip
 

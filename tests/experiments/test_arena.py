@@ -290,6 +290,45 @@ def test_a_failure_counts_as_random_columns_and_another_task_does_not_count() ->
     ]
 
 
+@pytest.mark.usefixtures("few_draws")
+def test_an_easy_split_a_failure_and_noise_are_no_advantage() -> None:
+    fake = fake_rows({RANDOM: 0.0, REFERENCE: 4.0, "a": 6.0, "b": 6.0, ALL: 5.0}, 0.0)
+    fake = fake.assign(found=fake["selector"].map({RANDOM: 0.1, "a": 0.5, "b": 0.5}))
+    fake[rows.SCORES_OF_ALL] = fake[rows.SCORES[:3]].where(fake["selector"] == ALL).to_numpy()
+    fake.loc[fake["split"] == 1, [*rows.SCORES, *rows.SCORES_OF_ALL]] += 30.0
+    names = list(dict.fromkeys(fake["table"]))
+    hard = fake["selector"].eq("a") & fake["split"].eq(0)
+    failed = fake["selector"].eq("b") & fake["table"].isin(names[: len(names) // 2])
+    fake.loc[failed, ["failure", "found", *rows.SCORES]] = ["error", *[np.nan] * 13]
+    noise = fake[fake["table"] == "wine"].assign(table="noise 100", failure="error")
+    fake = pd.concat([fake[~hard], noise], ignore_index=True)
+    table, _ = verdict.summary(fake)
+    scores, shares = scored(fake), failed.sum() / 2 / len(names)
+    assert conclusions.beside(scores).loc["a", "mean"] == pytest.approx(2.0)
+    assert not conclusions.below_random(scores)["a"]
+    cells = page.by_table(fake, ["a", "b", REFERENCE])
+    np.testing.assert_allclose(cells.loc["a"] - cells.loc[REFERENCE], 2.0)
+    np.testing.assert_allclose(cells.loc[ALL] - cells.loc[REFERENCE], 1.0)
+    assert table.loc[["a", "b"], "beats all"].tolist() == pytest.approx([1.0, 1.0 - shares])
+    assert table.loc["b", "found"] == pytest.approx(0.5 - 0.4 * shares)
+    assert (table.loc["b", "failed"], table.loc["a", "failed"]) == (len(names) // 2, 0)
+    found = conclusions.found_by_table(fake, ["a", "b"])
+    assert found.loc["b", names[0]] == pytest.approx(10.0) and "noise 100" not in found
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_skipped_selection_takes_as_long_as_its_limit() -> None:
+    fake = fake_rows({RANDOM: 0.0, "a": 5.0, "b": 5.0}, 0.0)
+    most = fake["table"].isin(list(TABLES)[:30])
+    fake.loc[most & (fake["selector"] == "a"), ["failure", "cpu_seconds"]] = ["time", np.nan]
+    fake.loc[most & (fake["selector"] == "b"), ["failure", "memory", "limit"]] = [
+        "memory", np.nan, 900.0
+    ]  # fmt: skip
+    table, _ = verdict.summary(fake)
+    assert table.loc["a", ["seconds", "memory"]].tolist() == [60.0, 100.0]
+    assert table.loc["b", ["seconds", "memory"]].tolist() == [6.0, 900.0]
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.permutations(list(range(5))), st.integers(0, 100))
 def test_ratings_do_not_depend_on_the_order_of_selectors(order: list[int], seed: int) -> None:
