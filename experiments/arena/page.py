@@ -12,7 +12,7 @@ import pandas as pd
 
 from experiments.arena import conclusions, pictures, verdict
 from experiments.arena.ratings import by_split, scored
-from experiments.arena.rows import SCORES, SCORES_OF_ALL
+from experiments.arena.rows import SCORES, SCORES_OF_ALL, to_rate
 from experiments.arena.runs import ALL
 from experiments.arena.selectors import OURS, SELECT
 from experiments.arena.tables import TABLES
@@ -103,17 +103,23 @@ def formatted(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def report(rows: pd.DataFrame, selector: str = "") -> str:
-    """The ratings as text, and the sentence about a new selector."""
-    table, ratings = verdict.summary(rows)
-    if len(table) < 2:
+    """The ratings as text, and the sentence about a new selector.
+
+    If it has rows, all are rated on its tables and splits: another split may be easier for one of
+    them, and for random columns.
+    """
+    number = int((rows["selector"] == selector).sum())
+    if number:
+        rows = to_rate(rows, selector)
+    if not scored(rows).tables:
         return "there are no two selectors with rows on these tables yet"
+    table, ratings = verdict.summary(rows)
     text = formatted(table)
     keep = ["Elo", "95 % interval", "tables", "failed on", HEADINGS["found"][0], "CPU s"]
     lines = [text[["selector", *keep]].to_string(index=False)]
     if selector in table.index:
         lines.append(verdict.sentence(selector, ratings))
     elif selector:
-        number = int((rows["selector"] == selector).sum())
         lines.append(f"{selector} has no place: of its {number} rows on these tables none is rated")
     return "\n\n".join(lines)
 

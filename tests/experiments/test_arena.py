@@ -415,7 +415,8 @@ def test_a_registered_function_builds_the_method_and_estimators_have_parameters(
 def test_what_is_missing_comes_split_by_split_and_what_was_stopped_is_not_tried_on_more() -> None:
     stopped = {"table": "wine", "selector": "a", "split": 0, "failure": "memory", "limit": 9.0}
     known = pd.DataFrame([stopped])
-    batches = list(runner.missing(known, ["wine", "digits"], ["a", "b"], (0, 1)))
+    pairs = [(name, split) for split in (0, 1) for name in ("wine", "digits")]
+    batches = list(runner.missing(known, pairs, ["a", "b"]))
     assert batches[0] == [Job("wine", "b", 0)] and batches[1][0].table == "digits"
     assert [batch[0].split for batch in batches] == [0, 0, 1, 1]
     shapes = {"wine": (100, 13), "digits": (900, 64), "diabetes": (300, 10)}
@@ -448,7 +449,7 @@ def test_rows_of_an_edited_file_and_of_smaller_limits_are_run_again(
     line = {"selector": mine, "source": checksum(mine), "failure": "", **change}
     path, none = tmp_path / "rows.parquet", rows.read(tmp_path / "none")
     rows.write(rows.add(none, [{"table": "wine", "split": 0, **line}]), path)
-    some = (["wine"], [line["selector"]], 0.0, ENOUGH, (0,))
+    some = ([("wine", 0)], [line["selector"]], 0.0, ENOUGH)
     known, note = runner.run_missing(path, none, *some)
     assert len(known) == 1 - left
     assert note.startswith("time is up: 1 of 1 selections are left;") is bool(left)
@@ -464,6 +465,27 @@ def test_a_selector_without_rows_has_no_place() -> None:
     assert rated.endswith(
         "mine.py:select has no place: of its 0 rows on these tables none is rated"
     )
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_new_selector_is_rated_on_the_splits_that_it_and_rivals_have() -> None:
+    fake = fake_rows({RANDOM: 0.0, "a": 0.5, "b": -0.5, ALL: 0.0}, 3.0)
+    mine = "mine.py:select"
+    failed = fake[(fake["selector"] == "a") & (fake["split"] == 0)].assign(
+        selector=mine, failure="error", **dict.fromkeys(rows.SCORES, np.nan)
+    )
+    words = page.report(rows.add(fake, failed.to_dict("records")), mine)
+    assert f"{mine}: place " in words and "of 4, Elo 1000 (" in words
+    # On some tables none but the new one and controls have run.
+    alone = fake["selector"].isin(["a", "b"]) & fake["table"].isin(["wine", "digits"])
+    few = fake[~alone]
+    better = few[(few["selector"] == RANDOM)].assign(selector=mine)
+    both = rows.add(few, better.to_dict("records"))
+    pairs = rows.pairs_with_rivals(both)
+    assert ("mice", 1) in pairs and not {("wine", 0), ("digits", 1)} & pairs
+    assert {*rows.to_rate(both, mine)["table"]} == {*fake["table"]} - {"wine", "digits"}
+    only_noise = fake.assign(table="noise 100").drop_duplicates(rows.KEY)
+    assert page.report(only_noise).startswith("there are no two selectors with rows")
 
 
 @pytest.mark.usefixtures("few_draws")
