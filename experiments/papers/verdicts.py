@@ -15,7 +15,14 @@ import pandas as pd
 
 from experiments.papers import equivalence
 from experiments.papers.cells import COSTS, Cell, number_of
-from experiments.papers.equivalence import Comparison, compare, margin, published_side, side
+from experiments.papers.equivalence import (
+    Comparison,
+    compare,
+    margin,
+    published_side,
+    side,
+    truncated,
+)
 from experiments.papers.results import COLUMNS, KEY, KINDS, by_key, reason_of
 
 Row = Mapping[str, Any]
@@ -83,7 +90,8 @@ def verdicts_of(
         us = side(method, metric, ours)
         published = referenced = None
         if not math.isnan(mean):
-            published = compare(us, published_side(cell), margin(metric, mean))
+            printed, above = published_side(cell), truncated(metric, mean)
+            published = compare(us, printed, margin(metric, mean), above)
         if other is not None:
             referenced = compare(us, side(method, metric, other), margin(metric, other["mean"]))
         if equal:
