@@ -103,11 +103,7 @@ def formatted(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def report(rows: pd.DataFrame, selector: str = "") -> str:
-    """The ratings as text, and the sentence about a new selector.
-
-    If it has rows, all are rated on its tables and splits: another split may be easier for one of
-    them, and for random columns.
-    """
+    """The ratings as text, on the splits that a new selector has, and the sentence about it."""
     number = int((rows["selector"] == selector).sum())
     if number:
         rows = to_rate(rows, selector)

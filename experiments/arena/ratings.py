@@ -119,8 +119,7 @@ def _mean(values: np.ndarray, axis: int) -> np.ndarray:
 def by_split(rows: pd.DataFrame, values: pd.Series) -> Scores:
     """Values of rows by table and split, on all tables that are rated.
 
-    A selector that failed has the value of random columns on the split, and one that is not for the
-    task of a table has none.
+    A selector that failed has that of random columns; one not for the task of a table has none.
     """
     part = rows.assign(value=values, failed=rows["failure"] != "")
     part = part[part["table"].isin(RATED) & (part["failure"] != NOT_FOR_TASK)]

@@ -28,15 +28,8 @@ _NUMBERS = ("n_features_to_select", "k", "max_features")
 _SCORES = ("scores_", "feature_importances_", "coef_")
 
 
-#: The arena's own packages, which a file in the root of the repository has in its folder.
-_NOT_THEIRS = ("fsjax", "experiments")
-
-
 def checksum(path: str) -> str:
-    """The SHA-256 of the file of ``FILE.py:NAME`` and of those that it imports from its folder.
-
-    It is empty without such a file.
-    """
+    """The SHA-256 of ``FILE.py:NAME`` with what it imports from its folder; empty if not there."""
     file = Path(path.rpartition(":")[0]).resolve()
     sources = [file] if file.is_file() else []
     # The list grows by what its files import.
@@ -55,17 +48,15 @@ def _imported(source: Path, folder: Path) -> Iterator[Path]:
     except (SyntaxError, ValueError):
         return
     for node in nodes:
-        names, base = [], folder
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = [folder, *source.parents][node.level]
-            names = [f"{node.module or ''}.{alias.name}".lstrip(".") for alias in node.names]
-        for name in names:
-            parts = name.split(".")
-            for number in range(1, len(parts) + 1 if parts[0] not in _NOT_THEIRS else 0):
-                module = base.joinpath(*parts[:number])
-                yield from (module.with_suffix(".py"), module / "__init__.py")
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            continue
+        base = [folder, *source.parents][getattr(node, "level", 0)]
+        for alias in node.names:
+            parts = f"{getattr(node, 'module', None) or ''}.{alias.name}".lstrip(".").split(".")
+            # The root of the repository has them; the version of the library is in the rows.
+            if parts[0] not in ("fsjax", "experiments"):
+                for module in itertools.accumulate(parts, Path.joinpath, initial=base):
+                    yield from (module.parent / f"{module.name}.py", module / "__init__.py")
 
 
 def load(path: str) -> Select:

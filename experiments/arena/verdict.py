@@ -9,16 +9,7 @@ import pandas as pd
 
 from experiments.arena.judges import JUDGES
 from experiments.arena.processes import DEFAULT
-from experiments.arena.ratings import (
-    CERTAIN,
-    MIN_TABLES,
-    RATED,
-    Ratings,
-    Scores,
-    by_split,
-    rate,
-    scored,
-)
+from experiments.arena.ratings import CERTAIN, MIN_TABLES, Ratings, Scores, by_split, rate, scored
 from experiments.arena.rows import SCORES_OF_ALL
 from experiments.arena.runs import ALL, NOT_FOR_TASK, SPLITS
 from experiments.arena.selectors import RANDOM
@@ -108,7 +99,7 @@ def summary(rows: pd.DataFrame) -> tuple[pd.DataFrame, Ratings]:
         if part.tables and len(elo := rate(part, 1).elo):
             table[shape] = elo
     table["tables"] = ratings.tables
-    failed = rows[~rows["failure"].isin(["", NOT_FOR_TASK]) & rows["table"].isin(RATED)]
+    failed = rows[~rows["failure"].isin(["", NOT_FOR_TASK]) & rows["table"].isin(scores.tables)]
     table["failed"] = failed.groupby("selector")["table"].nunique()
     table["failed"] = table["failed"].fillna(0).astype(int)
     table["beats all"] = _beats_all(rows)

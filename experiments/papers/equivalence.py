@@ -99,13 +99,9 @@ def published_side(cell: Cell) -> Side:
 
 
 def compare(ours: Side, other: Side, within: float, above: float = 0.0) -> Comparison:
-    """Compares two results by the rule of this module.
+    """Compares two results by the rule of this module; ``within`` is the margin.
 
-    Args:
-      ours: the result.
-      other: what it is compared with.
-      within: the margin.
-      above: differences from 0 to less than this do not matter either, see :func:`truncated`.
+    Differences from 0 to less than ``above`` do not matter either, see :func:`truncated`.
     """
     difference, (half, known) = ours.mean - other.mean, _half_width(ours, other)
     if not math.isfinite(half):

@@ -202,8 +202,7 @@ def merged(
 ) -> pd.DataFrame:
     """Replaces the rows of cells that have new ones; their verdicts are looked up later.
 
-    Args:
-      cells: those that repeat the number of a new row, in another table, get its values, too.
+    Those of ``cells`` that repeat the number of a new row, in another table, get its values, too.
     """
     row_by_key = by_key(old_table)
     repeats: dict[object, list[Cell]] = {}

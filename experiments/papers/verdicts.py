@@ -15,14 +15,7 @@ import pandas as pd
 
 from experiments.papers import equivalence
 from experiments.papers.cells import COSTS, Cell, number_of
-from experiments.papers.equivalence import (
-    Comparison,
-    compare,
-    margin,
-    published_side,
-    side,
-    truncated,
-)
+from experiments.papers.equivalence import Comparison, compare, margin, published_side, side
 from experiments.papers.results import COLUMNS, KEY, KINDS, by_key, reason_of
 
 Row = Mapping[str, Any]
@@ -90,7 +83,7 @@ def verdicts_of(
         us = side(method, metric, ours)
         published = referenced = None
         if not math.isnan(mean):
-            printed, above = published_side(cell), truncated(metric, mean)
+            printed, above = published_side(cell), equivalence.truncated(metric, mean)
             published = compare(us, printed, margin(metric, mean), above)
         if other is not None:
             referenced = compare(us, side(method, metric, other), margin(metric, other["mean"]))
