@@ -7,10 +7,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import pandas as pd
 
-from experiments.arena.ratings import MIN_TABLES, TIE, Scores, rate
-from experiments.arena.runs import ALL
+from experiments.arena.ratings import MIN_TABLES, TIE, Scores, by_split, rate
 from experiments.arena.selectors import OURS, RANDOM
-from experiments.arena.tables import TABLES
 from experiments.arena.verdict import SHAPES, of_shapes
 from experiments.artifacts.statistics.trials import mean_interval
 
@@ -60,16 +58,14 @@ def best(scores: Scores, summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def beside(scores: Scores, reference: str = REFERENCE) -> pd.DataFrame:
-    """Mean differences of scores from those of a reference, on the tables that both have.
+    """Mean differences of scores from those of a reference, on the splits that both have.
 
     Returns:
       By selector, best first: ``mean`` and ``half`` width of its 95 % interval over tables
       (Student's t), and the numbers of tables on which it is ``better``, ``equal`` and ``worse``.
     """
-    means = scores.means()
-    differences = means.drop(columns=reference).sub(means[reference], axis=0)
     lines = {}
-    for name, column in differences.items():
+    for name, column in scores.minus(reference).drop(columns=reference).items():
         values = column.dropna()
         mean, half = mean_interval(values)
         counts = (int((values > TIE).sum()), int((values < -TIE).sum()))
@@ -81,8 +77,7 @@ def beside(scores: Scores, reference: str = REFERENCE) -> pd.DataFrame:
 
 def below_random(scores: Scores) -> dict[str, list[str]]:
     """The tables on which random columns score more, by selector, who has most first."""
-    means = scores.means()
-    below = means.lt(means[RANDOM] - TIE, axis=0)
+    below = scores.minus(RANDOM) < -TIE
     tables = {str(name): list(column.index[column]) for name, column in below.items()}
     return dict(sorted(tables.items(), key=lambda item: -len(item[1])))
 
@@ -90,12 +85,13 @@ def below_random(scores: Scores) -> dict[str, list[str]]:
 def found_by_table(rows: pd.DataFrame, order: Sequence[str]) -> pd.DataFrame:
     """Shares of the informative columns among as many first ones, ``(selectors, tables)`` in %.
 
+    A failure counts as random columns.
+
     Args:
       order: of the selectors.
     """
-    part = rows[rows["found"].notna() & (rows["selector"] != ALL)]
-    table = part.pivot_table("found", "selector", "table")
-    return 100 * table.reindex(index=order, columns=[t for t in TABLES if t in table.columns])
+    means = by_split(rows, rows["found"]).means().T
+    return 100 * means.reindex(index=order).dropna(axis=1, how="all")
 
 
 def contender_order(scores: Scores, shapes: Collection[str], names: Sequence[str]) -> list[str]:

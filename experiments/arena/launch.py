@@ -8,7 +8,7 @@ from absl import flags
 
 from experiments import cluster
 from experiments.arena import page, rows, runs
-from experiments.arena.processes import Limits, call
+from experiments.arena.processes import DEFAULT, Limits, call
 from experiments.arena.runner import run_missing
 from experiments.arena.selectors import SELECTORS
 from experiments.arena.tables import SUITES, TABLES
@@ -30,10 +30,10 @@ def define_flags() -> None:
     flags.DEFINE_enum("suite", "all", list(SUITES), "Which tables.")
     flags.DEFINE_multi_string("tables", [], "Names of tables, instead of a suite.")
     flags.DEFINE_multi_string("selectors", [], "Names of selectors; by default all.")
-    flags.DEFINE_integer("splits", len(runs.SPLITS), "Outer splits of each table.", 1, 3)
+    flags.DEFINE_integer("splits", len(runs.SPLITS), "Outer splits of each table, at most.", 1, 3)
     flags.DEFINE_float("minutes", 60.0, "Minutes after which no selection is started.", 0.0)
-    flags.DEFINE_float("limit", 60.0, "Most CPU seconds of a selection.", 0.0)
-    flags.DEFINE_float("memory", 8192.0, "Most MiB of a selection.", 0.0)
+    flags.DEFINE_float("limit", DEFAULT.cpu_seconds, "Most CPU seconds of a selection.", 0.0)
+    flags.DEFINE_float("memory", DEFAULT.memory, "Most MiB of a selection.", 0.0)
     flags.DEFINE_bool("anew", False, "Run what is recorded, too.")
     flags.DEFINE_bool("publish", False, "Write the recorded rows and the documentation.")
 
@@ -53,15 +53,13 @@ def main() -> None:
     limits = Limits(options.limit, options.memory)
     path, recorded = Path(options.workdir) / "rows.parquet", rows.read(RECORDED)
     not_run_again = recorded.iloc[:0] if options.anew else recorded
+    # The first split of all tables comes first.
+    pairs = [(name, split) for split in runs.SPLITS[: options.splits] for name in names]
+    if options.selector:
+        with_rivals = rows.pairs_with_rivals(rows.add(recorded, rows.read(path).to_dict("records")))
+        pairs = [pair for pair in pairs if pair in with_rivals]
     all_rows, note = run_missing(
-        path,
-        not_run_again,
-        names,
-        selectors,
-        options.minutes,
-        limits,
-        runs.SPLITS[: options.splits],
-        options.cluster,
+        path, not_run_again, pairs, selectors, options.minutes, limits, options.cluster
     )
     all_rows = rows.add(recorded, rows.rivals(all_rows, options.selector).to_dict("records"))
     if options.publish:

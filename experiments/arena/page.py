@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from experiments.arena import conclusions, pictures, verdict
-from experiments.arena.judges import JUDGES
-from experiments.arena.ratings import scored
-from experiments.arena.rows import SCORES
+from experiments.arena.ratings import by_split, scored
+from experiments.arena.rows import SCORES, SCORES_OF_ALL, to_rate
 from experiments.arena.runs import ALL
 from experiments.arena.selectors import OURS, SELECT
 from experiments.arena.tables import TABLES
@@ -104,27 +103,27 @@ def formatted(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def report(rows: pd.DataFrame, selector: str = "") -> str:
-    """The ratings as text, and the sentence about a new selector."""
-    table, ratings = verdict.summary(rows)
-    if len(table) < 2:
+    """The ratings as text, on the splits that a new selector has, and the sentence about it."""
+    number = int((rows["selector"] == selector).sum())
+    if number:
+        rows = to_rate(rows, selector)
+    if not scored(rows).tables:
         return "there are no two selectors with rows on these tables yet"
+    table, ratings = verdict.summary(rows)
     text = formatted(table)
     keep = ["Elo", "95 % interval", "tables", "failed on", HEADINGS["found"][0], "CPU s"]
     lines = [text[["selector", *keep]].to_string(index=False)]
     if selector in table.index:
         lines.append(verdict.sentence(selector, ratings))
     elif selector:
-        number = int((rows["selector"] == selector).sum())
         lines.append(f"{selector} has no place: of its {number} rows on these tables none is rated")
     return "\n\n".join(lines)
 
 
 def by_table(rows: pd.DataFrame, order: Iterable[str]) -> pd.DataFrame:
     """Mean scores ``(selectors, tables)`` in a given order of selectors, then all columns."""
-    means = scored(rows).means().T
-    every = rows[rows["selector"] == ALL].groupby("table")[[f"{j}@all" for j in JUDGES]].mean()
-    means.loc[ALL] = every.mean(axis=1).reindex(means.columns)
-    return means.loc[[*order, ALL]]
+    values = rows[SCORES_OF_ALL].mean(axis=1).fillna(rows[SCORES].mean(axis=1))
+    return by_split(rows, values).means().T.reindex([*order, ALL])[scored(rows).tables]
 
 
 def publish(rows: pd.DataFrame, root: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import multiprocessing
 import resource
 import time
@@ -35,6 +36,10 @@ class Limits(NamedTuple):
     def of(self, failure: str) -> float:
         """The limit of a failure by ``time`` or ``memory``; NaN for others."""
         return {"time": self.cpu_seconds, "memory": self.memory}.get(failure, float("nan"))
+
+
+#: The limits of recorded rows.
+DEFAULT: Final = Limits(60.0, 8192.0)
 
 
 class Outcome(NamedTuple):
@@ -102,7 +107,9 @@ def _wait(process: Any, connection: Connection, limits: Limits) -> Outcome:
         return Outcome(*connection.recv())
     except EOFError:
         process.join()
-        return Outcome(None, "crash", f"the process ended with {process.exitcode}")
+        return Outcome(
+            None, "crash", f"the process ended with {process.exitcode}, without an answer"
+        )
 
 
 def _used(pid: int) -> tuple[float, float]:
@@ -144,7 +151,8 @@ def _work(connection: Connection, function: Callable[..., Any], arguments: tuple
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{where.filename.rpartition('/')[2]}:{where.lineno}"
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        lines = filter(None, map(str.strip, str(error).splitlines()))
+        reason = ": ".join((type(error).__name__, *itertools.islice(lines, 1)))
         value, failure, reason = None, "error", f"{reason} ({place})"
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
     # The arena may have been killed meanwhile.

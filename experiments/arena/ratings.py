@@ -40,8 +40,12 @@ _STEPS, _LAST_STEP = 100, 1e-6
 MIN_TABLES = 6
 
 
+#: Tables that are rated; on the others no column matters.
+RATED = tuple(name for name, table in TABLES.items() if table.shape != "noise")
+
+
 class Scores(NamedTuple):
-    """Mean scores over judges and numbers of columns.
+    """Values of selections, such as mean scores over judges and numbers of columns.
 
     Attributes:
       values: ``(tables, splits, selectors)``; NaN where there is none.
@@ -54,8 +58,20 @@ class Scores(NamedTuple):
     selectors: list[str]
 
     def means(self) -> pd.DataFrame:
-        """Means over the splits, ``(tables, selectors)``, where there are any."""
-        return pd.DataFrame(_mean(self.values, 1), self.tables, self.selectors)
+        """Means over the splits, ``(tables, selectors)``, where there are any.
+
+        An easy split is no advantage: a selector that has only some of the splits has the mean of
+        random columns on all, and the difference from them on its own.
+        """
+        means = pd.DataFrame(_mean(self.values, 1), self.tables, self.selectors)
+        if RANDOM not in self.selectors:
+            return means
+        return self.minus(RANDOM).add(means[RANDOM], axis=0).fillna(means)
+
+    def minus(self, name: str) -> pd.DataFrame:
+        """Mean differences from a selector, ``(tables, selectors)``, on the splits of both."""
+        differences = self.values - self.values[:, :, [self.selectors.index(name)]]
+        return pd.DataFrame(_mean(differences, 1), self.tables, self.selectors)
 
 
 class Ratings(NamedTuple):
@@ -100,32 +116,33 @@ def _mean(values: np.ndarray, axis: int) -> np.ndarray:
         return np.nanmean(values, axis=axis)
 
 
-def scored(rows: pd.DataFrame) -> Scores:
-    """Scores from rows; a selector that failed has the score of random columns.
+def by_split(rows: pd.DataFrame, values: pd.Series) -> Scores:
+    """Values of rows by table and split, on all tables that are rated.
 
-    Tables on which no column matters and rows of :data:`runs.ALL` are left out, and selectors have
-    no score on tables that are not for them.
+    A selector that failed has that of random columns; one not for the task of a table has none.
     """
-    rated = [name for name, table in TABLES.items() if table.shape != "noise"]
-    part = rows[rows["table"].isin(rated) & (rows["selector"] != ALL)]
-    part = part[part["failure"] != NOT_FOR_TASK]
-    names = list(dict.fromkeys(part["selector"]))
-    keys = [(table, split) for table in rated for split in sorted(part["split"].unique())]
-    part = part.assign(score=part[SCORES].mean(axis=1), failed=part["failure"] != "")
-    shape = (len(rated), -1, len(names))
-    values, failed = (
-        part.pivot(index=["table", "split"], columns="selector", values=value)
-        .reindex(index=pd.MultiIndex.from_tuples(keys), columns=names)
+    part = rows.assign(value=values, failed=rows["failure"] != "")
+    part = part[part["table"].isin(RATED) & (part["failure"] != NOT_FOR_TASK)]
+    names, splits = list(dict.fromkeys(part["selector"])), sorted(part["split"].unique())
+    found, failed = (
+        part.pivot(index=["table", "split"], columns="selector", values=name)
+        .reindex(index=pd.MultiIndex.from_product([RATED, splits]), columns=names)
         .to_numpy(float)
-        .reshape(shape)
-        for value in ("score", "failed")
+        .reshape(len(RATED), len(splits), len(names))
+        for name in ("value", "failed")
     )
     if RANDOM in names:
-        chance = values[:, :, [names.index(RANDOM)]]
-        values = np.where(failed == 1.0, chance, values)
+        found = np.where(failed == 1.0, found[:, :, [names.index(RANDOM)]], found)
+    return Scores(found, list(RATED), names)
+
+
+def scored(rows: pd.DataFrame) -> Scores:
+    """Scores from rows, see :func:`by_split`; rows of :data:`runs.ALL` are left out."""
+    rows = rows[rows["selector"] != ALL]
+    values, tables, names = by_split(rows, rows[SCORES].mean(axis=1))
     # A table on which a single selector has run is no game.
     games = (~np.isnan(values)).any(axis=1).sum(axis=1) > 1
-    return Scores(values[games], [rated[index] for index in np.flatnonzero(games)], names)
+    return Scores(values[games], [tables[index] for index in np.flatnonzero(games)], names)
 
 
 def wins(scores: Scores) -> np.ndarray:

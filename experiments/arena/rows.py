@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from experiments.arena.judges import JUDGES
-from experiments.arena.selectors import SELECTORS
+from experiments.arena.runs import ALL
+from experiments.arena.selectors import RANDOM, SELECTORS
 from experiments.arena.tables import SIZES, TABLES
 from fsjax.storage.atomic_files import atomic_open
 
@@ -19,10 +20,13 @@ KEY = ["table", "selector", "split"]
 #: Names of scores of judges at the numbers of columns.
 SCORES = [f"{judge}@{size}" for judge in JUDGES for size in SIZES]
 
+#: Names of the scores of all columns.
+SCORES_OF_ALL = [f"{judge}@all" for judge in JUDGES]
+
 #: Columns of the files.
 COLUMNS = [
     *KEY, "rows", "columns", "failure", "reason", "cpu_seconds", "memory", *SCORES,
-    *(f"{judge}@{kind}" for judge in JUDGES for kind in ("own", "all")),
+    *(f"{judge}@own" for judge in JUDGES), *SCORES_OF_ALL,
     "number", "found", "false", "ranking", "versions", "source", "limit",
 ]  # fmt: skip
 
@@ -51,6 +55,22 @@ def rivals(rows: pd.DataFrame, selector: str | None) -> pd.DataFrame:
     """Leaves out new selectors, ``FILE.py:NAME``, other than a given one."""
     names = rows["selector"].astype(str)
     return rows[(names == selector) | ~names.str.contains(":")]
+
+
+def pairs_with_rivals(rows: pd.DataFrame) -> set[tuple[str, int]]:
+    """Tables and splits on which selectors have run that are neither new ones nor controls."""
+    old = rivals(rows, None)
+    return _pairs(old[~old["selector"].isin((ALL, RANDOM))])
+
+
+def to_rate(rows: pd.DataFrame, selector: str) -> pd.DataFrame:
+    """The rows of the tables and splits on which both a new selector and rivals have run."""
+    pairs = _pairs(rows[rows["selector"] == selector]) & pairs_with_rivals(rows)
+    return rows[[pair in pairs for pair in zip(rows["table"], rows["split"], strict=True)]]
+
+
+def _pairs(rows: pd.DataFrame) -> set[tuple[str, int]]:
+    return set(zip(rows["table"], rows["split"], strict=True))
 
 
 def in_order(rows: pd.DataFrame) -> pd.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -15,28 +14,27 @@ import pandas as pd
 from experiments.arena import rows as files
 from experiments.arena import tables
 from experiments.arena.processes import Limits
-from experiments.arena.runs import SPLITS, Job, of_job, run
+from experiments.arena.runs import Job, of_job, run
 from experiments.arena.submission import checksum
 from experiments.cluster import Cell, Cluster, connected, gathered
 from fsjax.errors import DataError
+
+#: A table and a split of its rows.
+Pair = tuple[str, int]
 
 #: Failures that a larger table would repeat.
 _TOO_MUCH = ("time", "memory")
 
 
 def missing(
-    known: pd.DataFrame, names: Sequence[str], selectors: Sequence[str], splits: Sequence[int]
+    known: pd.DataFrame, pairs: Sequence[Pair], selectors: Sequence[str]
 ) -> Iterator[list[Job]]:
-    """Yields the jobs that rows lack, those of a table and a split together.
-
-    The first split of all tables comes first.
-    """
+    """Yields the jobs that rows lack, those of a table and a split together."""
     done = set(known[files.KEY].itertuples(index=False, name=None))
-    for split in splits:
-        for table in names:
-            jobs = [Job(table, selector, split) for selector in selectors]
-            if jobs := [job for job in jobs if job not in done]:
-                yield jobs
+    for table, split in pairs:
+        jobs = [Job(table, selector, split) for selector in selectors]
+        if jobs := [job for job in jobs if job not in done]:
+            yield jobs
 
 
 def valid(rows: pd.DataFrame, selectors: Sequence[str], limits: Limits) -> pd.DataFrame:
@@ -66,11 +64,10 @@ def stopped_before(
 def run_missing(
     path: Path,
     recorded: pd.DataFrame,
-    names: Sequence[str],
+    pairs: Sequence[Pair],
     selectors: Sequence[str],
     minutes: float,
     limits: Limits,
-    splits: Sequence[int] = SPLITS,
     cluster: str | None = None,
 ) -> tuple[pd.DataFrame, str]:
     """Runs the jobs that are neither recorded nor in a file, until the minutes are used up.
@@ -78,7 +75,7 @@ def run_missing(
     Args:
       path: of the file of rows, which is written after each row.
       recorded: rows that need not be run.
-      names: of tables; one that cannot be read is reported and left out.
+      pairs: tables and splits, in this order; a table that cannot be read is reported and left out.
       selectors: names, or ``FILE.py:NAME``.
       minutes: of wall time, after which no job is started.
       limits: of each selector.
@@ -90,15 +87,15 @@ def run_missing(
     new, end = valid(files.read(path), selectors, limits), time.monotonic() + 60 * minutes
     known = files.add(recorded, new.to_dict("records"))
     shapes: dict[str, tuple[int, int]] = {}
-    readable = set(names)
+    unreadable: set[str] = set()
     with ExitStack() as stack:
         workers = stack.enter_context(connected(cluster)) if cluster else None
-        for jobs in missing(known, names, selectors, splits):
+        for jobs in missing(known, pairs, selectors):
             try:
                 shapes[jobs[0].table] = tables.read(jobs[0].table).X.shape
             except (DataError, OSError) as error:
                 print(f"{jobs[0].table} is left out: {error}", flush=True)
-                readable.discard(jobs[0].table)
+                unreadable.add(jobs[0].table)
                 continue
             for row in _rows(jobs, known, shapes, limits, end, workers):
                 new, known = files.add(new, [row]), files.add(known, [row])
@@ -106,8 +103,8 @@ def run_missing(
                 print(describe(row), flush=True)
             if time.monotonic() > end:
                 break
-    left = sum(map(len, missing(known, sorted(readable), selectors, splits)))
-    total = math.prod(map(len, (readable, selectors, splits)))
+    pairs = [pair for pair in pairs if pair[0] not in unreadable]
+    left, total = sum(map(len, missing(known, pairs, selectors))), len(pairs) * len(selectors)
     note = f"time is up: {left} of {total} selections are left; the same command continues"
     return known, note if left else ""
 

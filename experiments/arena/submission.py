@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.util
 import inspect
 import itertools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,16 +29,42 @@ _SCORES = ("scores_", "feature_importances_", "coef_")
 
 
 def checksum(path: str) -> str:
-    """The SHA-256 of the file of ``FILE.py:NAME``; empty without such a file."""
-    file = Path(path.rpartition(":")[0])
-    return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+    """The SHA-256 of ``FILE.py:NAME`` with what it imports from its folder; empty if not there."""
+    file = Path(path.rpartition(":")[0]).resolve()
+    sources = [file] if file.is_file() else []
+    # The list grows by what its files import.
+    for source in sources:
+        for each in _imported(source, file.parent):
+            if each.is_file() and each not in sources:
+                sources.append(each)
+    text = b"".join(source.read_bytes() for source in sources)
+    return hashlib.sha256(text).hexdigest() if sources else ""
+
+
+def _imported(source: Path, folder: Path) -> Iterator[Path]:
+    """Where the modules that a file imports would be in a folder."""
+    try:
+        nodes = list(ast.walk(ast.parse(source.read_bytes())))
+    except (SyntaxError, ValueError):
+        return
+    for node in nodes:
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            continue
+        base = [folder, *source.parents][getattr(node, "level", 0)]
+        for alias in node.names:
+            parts = f"{getattr(node, 'module', None) or ''}.{alias.name}".lstrip(".").split(".")
+            # The root of the repository has them; the version of the library is in the rows.
+            if parts[0] not in ("fsjax", "experiments"):
+                for module in itertools.accumulate(parts, Path.joinpath, initial=base):
+                    yield from (module.parent / f"{module.name}.py", module / "__init__.py")
 
 
 def load(path: str) -> Select:
     """Loads ``FILE.py:NAME``.
 
     NAME is a function ``(X, y, k) -> ranking`` or ``-> (ranking, number)``, an estimator in the
-    sense of scikit-learn (a class or an instance) or a :class:`fsjax.Method`.
+    sense of scikit-learn (a class or an instance), a :class:`fsjax.Method` or the registered
+    function that builds it.
 
     Raises:
       ConfigError: if there is no such file or name, or it is something else.
@@ -46,14 +75,24 @@ def load(path: str) -> Select:
             f"--selector={path}: no such file; write FILE.py:NAME, where NAME is a function "
             "(X, y, k) -> ranking, an estimator, or a fsjax.Method"
         )
-    spec = importlib.util.spec_from_file_location("submission", file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = _module(Path(file).resolve())
     if not hasattr(module, name):
         public = ", ".join(word for word in vars(module) if not word.startswith("_"))
         raise ConfigError(f"--selector={path}: {file} has no {name}; it has {public}")
     return as_selector(getattr(module, name))
+
+
+def _module(file: Path) -> ModuleType:
+    """Imports a file as Python would from its folder; no loaded module is replaced by it."""
+    name = "submission" if file.stem in sys.modules else file.stem
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses and processes that the file starts look for it there.
+    sys.modules[name] = module
+    sys.path.insert(0, str(file.parent))
+    spec.loader.exec_module(module)
+    return module
 
 
 def as_selector(what: Any) -> Select:
@@ -65,7 +104,16 @@ def as_selector(what: Any) -> Select:
     if isinstance(what, fsjax.Method):
         return _of_method(what)
     if hasattr(what, "fit"):
-        return _of_estimator(what() if inspect.isclass(what) else what)
+        estimator = what() if inspect.isclass(what) else what
+        if not hasattr(estimator, "get_params"):
+            raise ConfigError(
+                f"{type(estimator).__name__} has fit, but not get_params; derive it from "
+                "sklearn.base.BaseEstimator, or give a function (X, y, k) -> ranking"
+            )
+        return _of_estimator(estimator)
+    # The function below fsjax.register builds a method.
+    if hasattr(what, "registration"):
+        return _of_method(what())
     if callable(what):
         return _of_function(what)
     raise ConfigError(

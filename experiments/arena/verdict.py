@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 
 from experiments.arena.judges import JUDGES
-from experiments.arena.ratings import CERTAIN, MIN_TABLES, Ratings, Scores, rate, scored
+from experiments.arena.processes import DEFAULT
+from experiments.arena.ratings import CERTAIN, MIN_TABLES, Ratings, Scores, by_split, rate, scored
+from experiments.arena.rows import SCORES_OF_ALL
 from experiments.arena.runs import ALL, NOT_FOR_TASK, SPLITS
 from experiments.arena.selectors import RANDOM
 from experiments.arena.tables import SIZES, TABLES
@@ -84,10 +86,10 @@ def summary(rows: pd.DataFrame) -> tuple[pd.DataFrame, Ratings]:
     """A line for each selector, best first, and the ratings.
 
     Columns: ``elo``, ``low``, ``high``; the ratings by shape; ``tables`` and ``failed`` (tables on
-    which a split failed); ``beats all`` (share of tables on which its columns score more than all
-    columns, at the largest number); ``found`` and ``false`` (means of shares, see
-    :func:`runs.truth`); ``number`` (median share of the columns that it chooses itself);
-    ``stability`` of 10 columns over the splits; ``seconds`` and ``memory`` (medians).
+    which a split failed, of those that are rated); ``beats all`` (share of tables on which its
+    columns score no less than all columns, at the largest number); ``found`` and ``false`` (means
+    over tables of shares, see :func:`runs.truth`); ``stability`` of 10 columns over the splits;
+    ``seconds`` and ``memory`` (medians over selections). Failures count as random columns.
     """
     scores = scored(rows)
     ratings = rate(scores)
@@ -96,29 +98,36 @@ def summary(rows: pd.DataFrame) -> tuple[pd.DataFrame, Ratings]:
         part = of_shapes(scores, (shape,))
         if part.tables and len(elo := rate(part, 1).elo):
             table[shape] = elo
-    by_name = rows[rows["failure"] != NOT_FOR_TASK].groupby("selector")
     table["tables"] = ratings.tables
-    failed = rows[~rows["failure"].isin(["", NOT_FOR_TASK])]
+    failed = rows[~rows["failure"].isin(["", NOT_FOR_TASK]) & rows["table"].isin(scores.tables)]
     table["failed"] = failed.groupby("selector")["table"].nunique()
     table["failed"] = table["failed"].fillna(0).astype(int)
     table["beats all"] = _beats_all(rows)
     for name in ("found", "false"):
-        table[name] = by_name[name].mean()
+        table[name] = by_split(rows, rows[name]).means().mean()
     table["stability"] = _stability(rows)
-    table["seconds"], table["memory"] = by_name["cpu_seconds"].median(), by_name["memory"].median()
+    table["seconds"] = _median(rows, "cpu_seconds", "time")
+    table["memory"] = _median(rows, "memory", "memory")
     return table, ratings
+
+
+def _median(rows: pd.DataFrame, name: str, failure: str) -> pd.Series:
+    """The median of what selections used; those that were skipped count at their limit."""
+    stopped = rows["failure"] == failure
+    limits = rows["limit"].astype(float).fillna(DEFAULT.of(failure)).where(stopped)
+    return rows[name].astype(float).fillna(limits).groupby(rows["selector"]).median()
 
 
 def _beats_all(rows: pd.DataFrame) -> pd.Series:
     """The share of tables on which the largest selection scores at least as much as all columns."""
     at = {size: rows[[f"{judge}@{size}" for judge in JUDGES]].mean(axis=1) for size in SIZES}
     largest = pd.DataFrame(at).ffill(axis=1).iloc[:, -1]
-    every = rows[[f"{judge}@all" for judge in JUDGES]].mean(axis=1)
-    keys = ["table", "selector"]
-    means = rows[keys].assign(score=largest).groupby(keys)["score"].mean().unstack()
-    limits = every[rows["selector"] == ALL].groupby(rows["table"]).mean()
-    means = means[means.index.isin(limits.index)]
-    return means.ge(limits.reindex(means.index), axis=0).where(means.notna()).mean()
+    scores = by_split(rows, rows[SCORES_OF_ALL].mean(axis=1).fillna(largest))
+    if ALL not in scores.selectors:
+        return pd.Series(dtype=float)
+    # Sums of the same scores may differ in the last digit.
+    differences = scores.minus(ALL).round(9)
+    return differences.ge(0.0).where(differences.notna()).mean()
 
 
 def _stability(rows: pd.DataFrame) -> pd.Series:

@@ -73,11 +73,15 @@ def margin(metric: str, value: float) -> float:
         return ACCURACY
     if metric == "training_delay_pct":
         return DELAY
-    printed = PRINTED.get(metric, 0.0)
-    if metric == "train_flops":
-        # Printed in units of 10^12 and truncated to two decimals, or three for small values.
-        printed = 1e10 if value >= 1e10 else 1e9
-    return max(RELATIVE * abs(value), printed)
+    return max(RELATIVE * abs(value), PRINTED.get(metric, 0.0))
+
+
+def truncated(metric: str, value: float) -> float:
+    """By how much the printed ``value`` may be less than what was truncated to it; 0 if rounded."""
+    if metric != "train_flops":
+        return 0.0
+    # Printed in units of 10^12 and truncated to two decimals, or three for small values.
+    return 1e10 if value >= 1e10 else 1e9
 
 
 def side(method: str, metric: str, row: Mapping[str, Any]) -> Side:
@@ -94,17 +98,20 @@ def published_side(cell: Cell) -> Side:
     return Side(row.mean, row.std or 0.0, (row.n_repeats or 0) if known else 0)
 
 
-def compare(ours: Side, other: Side, within: float) -> Comparison:
-    """Compares two results by the rule of this module; ``within`` is the margin."""
+def compare(ours: Side, other: Side, within: float, above: float = 0.0) -> Comparison:
+    """Compares two results by the rule of this module; ``within`` is the margin.
+
+    Differences from 0 to less than ``above`` do not matter either, see :func:`truncated`.
+    """
     difference, (half, known) = ours.mean - other.mean, _half_width(ours, other)
     if not math.isfinite(half):
         return Comparison(difference, math.nan, math.nan, "undecided")
     low, high = difference - half, difference + half
-    bound = within * (1 + 1e-9)
-    if low > bound or high < -bound:
+    least, most = -within * (1 + 1e-9), max(within * (1 + 1e-9), above * (1 - 1e-9))
+    if low > most or high < least:
         verdict = "differs"
     else:
-        verdict = "agrees" if known and -bound <= low and high <= bound else "undecided"
+        verdict = "agrees" if known and least <= low and high <= most else "undecided"
     return Comparison(difference, low, high, verdict)
 
 

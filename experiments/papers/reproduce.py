@@ -139,7 +139,8 @@ def main() -> None:
     keys, failure = {cell.key for cell in planned_cells}, None
     try:
         for finished in _train(todo, workdir):
-            table = results.merged(table, results.collect(planned_cells, finished))
+            new_rows = results.collect(planned_cells, finished)
+            table = results.merged(table, new_rows, everything)
             judged = verdicts.verdicts_of(everything, table, packages, reasons)
             table = verdicts.with_verdicts(table, judged)
             results.write_results(table, path)

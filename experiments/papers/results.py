@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from experiments.papers.cells import Cell, Run, run_of, value_of
+from experiments.papers.cells import Cell, Run, number_of, run_of, value_of
 from experiments.papers.curves import compared_values, compared_with
 from fsjax.errors import ConfigError
 from fsjax.storage.atomic_files import write_text
@@ -156,13 +156,20 @@ def _matches(row: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
     return True
 
 
-def row_of(cell: Cell, values: list[float], result: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the file, without its verdict and reason."""
-    mean = float(np.mean(values))
+def _about(cell: Cell) -> dict[str, Any]:
+    """The columns of a row that do not depend on the run."""
     return {
         **dict(zip(KEY, cell.key, strict=True)),
         "published_mean": cell.row.mean,
         "published_std": math.nan if cell.row.std is None else cell.row.std,
+    }
+
+
+def row_of(cell: Cell, values: list[float], result: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the file, without its verdict and reason."""
+    mean = float(np.mean(values))
+    return {
+        **_about(cell),
         "mean": float(f"{mean:.6g}"),
         "std": float(f"{np.std(values):.4g}"),
         "seeds": len(result["seeds"]),
@@ -190,14 +197,24 @@ def collect(
     return rows
 
 
-def merged(old_table: pd.DataFrame, rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """Replaces the rows of cells that have new ones; their verdicts are looked up later."""
+def merged(
+    old_table: pd.DataFrame, rows: list[dict[str, Any]], cells: Iterable[Cell] = ()
+) -> pd.DataFrame:
+    """Replaces the rows of cells that have new ones; their verdicts are looked up later.
+
+    Those of ``cells`` that repeat the number of a new row, in another table, get its values, too.
+    """
     row_by_key = by_key(old_table)
+    repeats: dict[object, list[Cell]] = {}
+    for cell in cells:
+        repeats.setdefault(number_of(cell), []).append(cell)
+    same = {cell.key: group for group in repeats.values() for cell in group}
     for row in rows:
         key = tuple(row[name] for name in KEY)
+        about = {other.key: _about(other) for other in same.get(key, ())} or {key: {}}
         # A row with more seeds is kept, even if it is older.
-        if key not in row_by_key or row["seeds"] >= row_by_key[key]["seeds"]:
-            row_by_key[key] = row
+        if all(row["seeds"] >= row_by_key.get(other, row)["seeds"] for other in about):
+            row_by_key |= {other: {**row, **facts} for other, facts in about.items()}
     result = pd.DataFrame(list(row_by_key.values()), columns=COLUMNS)
     return result.sort_values(list(KEY), kind="stable", ignore_index=True)
 

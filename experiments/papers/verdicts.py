@@ -83,7 +83,8 @@ def verdicts_of(
         us = side(method, metric, ours)
         published = referenced = None
         if not math.isnan(mean):
-            published = compare(us, published_side(cell), margin(metric, mean))
+            printed, above = published_side(cell), equivalence.truncated(metric, mean)
+            published = compare(us, printed, margin(metric, mean), above)
         if other is not None:
             referenced = compare(us, side(method, metric, other), margin(metric, other["mean"]))
         if equal:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import sys
 from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +23,7 @@ from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
+import fsjax
 from experiments.arena import (
     conclusions,
     generated,
@@ -66,7 +69,7 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
         (waits, Limits(9.0, 8000.0), "time", "more than 0.9 seconds, of which 0."),
         (greedy, Limits(60.0, 400.0), "memory", "more than 400 MiB"),
         (fails, ENOUGH, "error", "ValueError: the table (processes_that_fail.py:"),
-        (leaves, ENOUGH, "crash", "the process ended with 3"),
+        (leaves, ENOUGH, "crash", "the process ended with 0, without an answer"),
     ],
 )
 def test_a_process_is_ended_at_its_limits(
@@ -287,6 +290,45 @@ def test_a_failure_counts_as_random_columns_and_another_task_does_not_count() ->
     ]
 
 
+@pytest.mark.usefixtures("few_draws")
+def test_an_easy_split_a_failure_and_noise_are_no_advantage() -> None:
+    fake = fake_rows({RANDOM: 0.0, REFERENCE: 4.0, "a": 6.0, "b": 6.0, ALL: 5.0}, 0.0)
+    fake = fake.assign(found=fake["selector"].map({RANDOM: 0.1, "a": 0.5, "b": 0.5}))
+    fake[rows.SCORES_OF_ALL] = fake[rows.SCORES[:3]].where(fake["selector"] == ALL).to_numpy()
+    fake.loc[fake["split"] == 1, [*rows.SCORES, *rows.SCORES_OF_ALL]] += 30.0
+    names = list(dict.fromkeys(fake["table"]))
+    hard = fake["selector"].eq("a") & fake["split"].eq(0)
+    failed = fake["selector"].eq("b") & fake["table"].isin(names[: len(names) // 2])
+    fake.loc[failed, ["failure", "found", *rows.SCORES]] = ["error", *[np.nan] * 13]
+    noise = fake[fake["table"] == "wine"].assign(table="noise 100", failure="error")
+    fake = pd.concat([fake[~hard], noise], ignore_index=True)
+    table, _ = verdict.summary(fake)
+    scores, shares = scored(fake), failed.sum() / 2 / len(names)
+    assert conclusions.beside(scores).loc["a", "mean"] == pytest.approx(2.0)
+    assert not conclusions.below_random(scores)["a"]
+    cells = page.by_table(fake, ["a", "b", REFERENCE])
+    np.testing.assert_allclose(cells.loc["a"] - cells.loc[REFERENCE], 2.0)
+    np.testing.assert_allclose(cells.loc[ALL] - cells.loc[REFERENCE], 1.0)
+    assert table.loc[["a", "b"], "beats all"].tolist() == pytest.approx([1.0, 1.0 - shares])
+    assert table.loc["b", "found"] == pytest.approx(0.5 - 0.4 * shares)
+    assert (table.loc["b", "failed"], table.loc["a", "failed"]) == (len(names) // 2, 0)
+    found = conclusions.found_by_table(fake, ["a", "b"])
+    assert found.loc["b", names[0]] == pytest.approx(10.0) and "noise 100" not in found
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_skipped_selection_takes_as_long_as_its_limit() -> None:
+    fake = fake_rows({RANDOM: 0.0, "a": 5.0, "b": 5.0}, 0.0)
+    most = fake["table"].isin(list(TABLES)[:30])
+    fake.loc[most & (fake["selector"] == "a"), ["failure", "cpu_seconds"]] = ["time", np.nan]
+    fake.loc[most & (fake["selector"] == "b"), ["failure", "memory", "limit"]] = [
+        "memory", np.nan, 900.0
+    ]  # fmt: skip
+    table, _ = verdict.summary(fake)
+    assert table.loc["a", ["seconds", "memory"]].tolist() == [60.0, 100.0]
+    assert table.loc["b", ["seconds", "memory"]].tolist() == [6.0, 900.0]
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.permutations(list(range(5))), st.integers(0, 100))
 def test_ratings_do_not_depend_on_the_order_of_selectors(order: list[int], seed: int) -> None:
@@ -322,10 +364,59 @@ def test_submissions_are_functions_estimators_or_methods(tmp_path: Path) -> None
     refuses(lambda: load("nowhere.py:select"), "no such file")
 
 
+#: A submission that Python has to find again: by name, and by its folder.
+SEVERAL_FILES = """
+from __future__ import annotations
+import dataclasses, pickle
+import numpy as np
+from scores.of_columns import sign
+
+@dataclasses.dataclass
+class Options:
+    sign: int = sign
+
+def score(X):
+    return Options().sign * X.sum(axis=0)
+
+def select(X, y, k):
+    return np.argsort(pickle.loads(pickle.dumps(score))(X))
+"""
+
+
+@pytest.mark.parametrize("name", ["mine_of_several", "bisect"])
+def test_a_submission_may_have_classes_processes_and_files_beside_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for module in ("scores", "scores.of_columns", "scores.signs"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    (tmp_path / "scores").mkdir()
+    mine = tmp_path / f"{name}.py"
+    mine.write_text(SEVERAL_FILES)
+    (tmp_path / "scores" / "of_columns.py").write_text("from .signs import sign\n")
+    (tmp_path / "scores" / "signs.py").write_text("sign = -1\n")
+    X = np.array([[1.0, 3.0, 2.0]])
+    assert list(load(f"{mine}:select")(X, np.zeros(1), 3, 0)) == [1, 2, 0]
+    assert sys.modules["bisect"] is bisect
+    before = checksum(f"{mine}:select")
+    (tmp_path / "unrelated.py").write_text("sign = 2\n")
+    assert checksum(f"{mine}:select") == before
+    (tmp_path / "scores" / "signs.py").write_text("sign = 1\n")
+    assert checksum(f"{mine}:select") != before
+
+
+def test_a_registered_function_builds_the_method_and_estimators_have_parameters() -> None:
+    data = generated.shifted(100, 8, 2, 2.0)
+    order = as_selector(fsjax.methods.fisher_score)(data.X, data.y, 2, 0)
+    assert set(order[:2]) == set(data.informative)
+    refuses(lambda: as_selector(SimpleNamespace(fit=None)), "has fit, but not get_params")
+
+
 def test_what_is_missing_comes_split_by_split_and_what_was_stopped_is_not_tried_on_more() -> None:
     stopped = {"table": "wine", "selector": "a", "split": 0, "failure": "memory", "limit": 9.0}
     known = pd.DataFrame([stopped])
-    batches = list(runner.missing(known, ["wine", "digits"], ["a", "b"], (0, 1)))
+    pairs = [(name, split) for split in (0, 1) for name in ("wine", "digits")]
+    batches = list(runner.missing(known, pairs, ["a", "b"]))
     assert batches[0] == [Job("wine", "b", 0)] and batches[1][0].table == "digits"
     assert [batch[0].split for batch in batches] == [0, 0, 1, 1]
     shapes = {"wine": (100, 13), "digits": (900, 64), "diabetes": (300, 10)}
@@ -358,7 +449,7 @@ def test_rows_of_an_edited_file_and_of_smaller_limits_are_run_again(
     line = {"selector": mine, "source": checksum(mine), "failure": "", **change}
     path, none = tmp_path / "rows.parquet", rows.read(tmp_path / "none")
     rows.write(rows.add(none, [{"table": "wine", "split": 0, **line}]), path)
-    some = (["wine"], [line["selector"]], 0.0, ENOUGH, (0,))
+    some = ([("wine", 0)], [line["selector"]], 0.0, ENOUGH)
     known, note = runner.run_missing(path, none, *some)
     assert len(known) == 1 - left
     assert note.startswith("time is up: 1 of 1 selections are left;") is bool(left)
@@ -374,6 +465,27 @@ def test_a_selector_without_rows_has_no_place() -> None:
     assert rated.endswith(
         "mine.py:select has no place: of its 0 rows on these tables none is rated"
     )
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_a_new_selector_is_rated_on_the_splits_that_it_and_rivals_have() -> None:
+    fake = fake_rows({RANDOM: 0.0, "a": 0.5, "b": -0.5, ALL: 0.0}, 3.0)
+    mine = "mine.py:select"
+    failed = fake[(fake["selector"] == "a") & (fake["split"] == 0)].assign(
+        selector=mine, failure="error", **dict.fromkeys(rows.SCORES, np.nan)
+    )
+    words = page.report(rows.add(fake, failed.to_dict("records")), mine)
+    assert f"{mine}: place " in words and "of 4, Elo 1000 (" in words
+    # On some tables none but the new one and controls have run.
+    alone = fake["selector"].isin(["a", "b"]) & fake["table"].isin(["wine", "digits"])
+    few = fake[~alone]
+    better = few[(few["selector"] == RANDOM)].assign(selector=mine)
+    both = rows.add(few, better.to_dict("records"))
+    pairs = rows.pairs_with_rivals(both)
+    assert ("mice", 1) in pairs and not {("wine", 0), ("digits", 1)} & pairs
+    assert {*rows.to_rate(both, mine)["table"]} == {*fake["table"]} - {"wine", "digits"}
+    only_noise = fake.assign(table="noise 100").drop_duplicates(rows.KEY)
+    assert page.report(only_noise).startswith("there are no two selectors with rows")
 
 
 @pytest.mark.usefixtures("few_draws")

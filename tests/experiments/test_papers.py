@@ -11,7 +11,7 @@ import pytest
 from configs import papers
 from experiments.launch.experiment import build_method
 from experiments.papers import reference, reproduce, results, runs, verdicts
-from experiments.papers.cells import PAPERS, Cell, cells_of, chosen, run_of, value_of
+from experiments.papers.cells import PAPERS, Cell, cells_of, chosen, number_of, run_of, value_of
 from experiments.papers.curves import compared_values
 from fsjax.errors import ConfigError
 from fsjax.methods import METHODS
@@ -142,6 +142,21 @@ def test_agreement_and_reasons(tmp_path: Path) -> None:
     again = results.read_results(path, cells_of("wast"))
     assert list(again.columns) == list(results.COLUMNS)
     pd.testing.assert_frame_equal(again, good, check_dtype=False)
+
+
+def test_cells_that_repeat_a_run_get_the_values_of_the_newest() -> None:
+    groups: dict[object, list[Cell]] = {}
+    for each in cells_of("ctre"):
+        groups.setdefault(number_of(each), []).append(each)
+    first, other = next(group for group in groups.values() if len(group) > 1)[:2]
+    run = {"seeds": range(3), "epochs": 10, "cpu_seconds": 6.0, "commit": "abcdef0123"}
+    old = [results.row_of(each, [80.0] * 3, run) for each in (first, other)]
+    table = results.merged(pd.DataFrame(columns=results.COLUMNS), old)
+    for seeds, mean in ((2, 80.0), (3, 90.0)):
+        new = results.row_of(first, [90.0] * seeds, run | {"seeds": range(seeds)})
+        kept = results.by_key(results.merged(table, [new], cells_of("ctre")))
+        assert {kept[each.key]["mean"] for each in (first, other)} == {mean}
+        assert kept[other.key]["published_mean"] == other.row.mean
 
 
 def test_cells_with_fewer_seeds_are_those_that_have_some() -> None:

@@ -13,7 +13,7 @@ from scipy import stats
 
 from experiments.papers import page, results, verdicts
 from experiments.papers.cells import Cell, cells_of
-from experiments.papers.equivalence import Side, compare, margin
+from experiments.papers.equivalence import Side, compare, margin, truncated
 from experiments.papers.reference import COLUMNS
 from experiments.papers.results import KEY
 
@@ -86,6 +86,16 @@ def test_two_exact_values_are_compared_as_they_are() -> None:
     for difference, verdict in ((1.5, "agrees"), (1.6, "differs")):
         result = compare(Side(80.0 + difference, 0.0, 0), Side(80.0, 0.0, 0), 1.5)
         assert (result.verdict, result.low) == (verdict, pytest.approx(difference))
+
+
+def test_operations_are_truncated_to_the_printed_number() -> None:
+    printed, name = 1e10, "train_flops"
+    above = truncated(name, printed)
+    for value, verdict in ((0.94e10, "differs"), (0.96e10, "agrees"), (1.99e10, "agrees"),
+                           (2e10, "differs")):  # fmt: skip
+        sides = Side(value, 0.0, 0), Side(printed, 0.0, 0)
+        assert compare(*sides, margin(name, printed), above).verdict == verdict
+    assert truncated(name, 9e9) == 1e9 and truncated("params", 9e9) == 0.0
 
 
 def test_no_margin_of_an_accuracy_is_above_three_points() -> None:
