@@ -8,8 +8,8 @@ NARROW: Final = (
     "icap",
     "lassonet",
     "sand",
-    "binmask",
     "stg",
+    "binmask",
     "ip_cae",
     "deep_lasso",
 )
