@@ -400,8 +400,7 @@ def _problems_of_recipe(
     try:
         recipe.check_masks(OrderedDict(layers), lambda path, layer: True, finished=finished)
     except ConfigError as error:
-        skipped = "; nothing is pruned at steps whose gradients are not finite" if finished else ""
-        yield f"{error}{skipped}"
+        yield str(error)
 
 
 def _progress(recipe: Recipe, step: int) -> float | None:

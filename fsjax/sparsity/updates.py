@@ -359,7 +359,7 @@ def layers_of(
     state: Any = None,
     **fields: PyTree | None,
 ) -> dict[str, Layer]:
-    """What the rules see of every masked leaf, by its path, from the input on.
+    """What the rules see of every masked leaf, by its path, in the order of their names.
 
     Args:
       params, masks: trees of the same structure.
