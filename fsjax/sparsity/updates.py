@@ -46,8 +46,8 @@ class SparseState(NamedTuple):
       masks: bool arrays in the structure of the parameters, all true where nothing is masked; or
         packed bits, with ``packed_masks``. :func:`masks_of` returns bool arrays in both cases.
       inner: state of the wrapped optimiser, with its initial value at inactive connections.
-      momentum: running mean of the gradients in the structure of the parameters, where a rule
-        needs it, else ``None``.
+      momentum: running mean of the gradients in the structure of the parameters, at least float32,
+        where a rule needs it, else ``None``.
       movement: sum of ``-weight x gradient`` in the structure of the parameters, at least float32,
         where a rule needs it, else ``None``.
     """
