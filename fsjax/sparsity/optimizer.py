@@ -99,8 +99,8 @@ def sparse(
         matrices ``(..., inputs, outputs)``, one per stacked layer. Without it, kernels named as
         those of attention in Flax are read as such, and others by ``output_first``.
       output_first: whether kernels are ``(outputs, inputs, ...)``, as in Equinox, and not
-        ``(..., inputs, outputs)``, as in Flax and Haiku. ``None`` looks for modules of Equinox in
-        the parameters.
+        ``(..., inputs, outputs)``, as in Flax and Haiku (but for transposed convolutions, which a
+        bias tells). ``None`` looks for modules of Equinox in the parameters.
       packed_masks: whether the state holds masks as bits, an eighth of the memory.
       masks: the first connections, in place of those of the recipe: bool arrays in the structure of
         the parameters, for example of :func:`fsjax.sparsity.snip_masks`, of any number, as
