@@ -133,11 +133,12 @@ def _select_backward(residuals, grad_z):
 
     rows = (_rows(x), x, z, grad_z, kept)
     if jax.default_backend() == "cpu" or kept is None:
-        total, grad_x = jax.lax.scan(body, jnp.zeros_like(logits), rows)
+        total, grad_x = jax.lax.scan(body, jnp.zeros(logits.shape, grad_z.dtype), rows)
     else:
         totals, grad_x = jax.vmap(partial(body, 0.0))(rows)
         total = totals.sum(axis=0)
-    return None, total / temperature, grad_x, jnp.zeros_like(temperature)
+    grad_logits = (total / temperature).astype(logits.dtype)
+    return None, grad_logits, grad_x.astype(x.dtype), jnp.zeros_like(temperature)
 
 
 select_per_row.defvjp(_select_forward, _select_backward)

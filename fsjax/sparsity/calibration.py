@@ -122,7 +122,8 @@ def _used_once(
     if left_out:
         raise ConfigError(
             f"{', '.join(left_out[:4])}: not used exactly once, outside of loops, as the weights "
-            "of a linear map; leave such parameters out with the path filter `where`"
+            "of a linear map (transpose_kernel=True flips them first); leave such parameters out "
+            "with the path filter `where`"
         )
     return {linear.path: linear for linear in maps if linear.path in chosen}
 

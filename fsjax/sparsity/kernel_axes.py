@@ -102,10 +102,11 @@ def kernel_axes(
 
     Where ``axes`` has nothing on a parameter, its name and shape decide. Kernels of ``query``,
     ``key``, ``value`` and ``out`` with three axes (four, if they are stacked) are those of
-    attention in Flax. A ``bias`` beside a kernel tells stacked layers, which have one each, from
-    positions, several axes of outputs from one, and outputs before inputs (a transposed kernel of
-    a convolution) unless there are as many; a kernel that does not fit it is not known. Others are
-    ``(..., inputs, outputs)``, or ``(outputs, inputs, ...)`` with ``output_first``.
+    attention in Flax. A ``bias`` beside a kernel (``b`` beside ``w`` in Haiku) tells stacked
+    layers, which have one each, from positions, several axes of outputs from one, and outputs
+    before inputs (a transposed kernel of a convolution) unless there are as many; a ``kernel`` that
+    does not fit it is not known. Others are ``(..., inputs, outputs)``, or with ``output_first``
+    ``(outputs, inputs, ...)``.
 
     Args:
       params: arrays.
@@ -215,12 +216,14 @@ def _by_name(path: str, shapes: Mapping[str, tuple[int, ...]], output_first: boo
     attention = _ATTENTION.get(modules[-1] if modules else "")
     if name == "kernel" and attention is not None and len(shape) in (3, 4):
         return KernelAxes((*["stack"] * (len(shape) - 3), *attention))
-    bias = shapes.get("/".join([*modules, "bias"]) + value)
+    ends = ("bias", "b") if name == "w" else ("bias",)  # In Haiku, b is beside w.
+    beside = ("/".join([*modules, end]) + value for end in ends)
+    bias = next((shapes[path] for path in beside if path in shapes), None)
     *positions, _, _ = ["spatial"] * len(shape)
     usual, turned = (*positions, "in", "out"), (*positions, "out", "in")
     fits = {roles for roles in _possible(len(shape)) if _bias_shape(roles, shape) == bias}
     is_own = name == "kernel" and bias is not None  # Of another name, the bias may be another's.
-    if is_own and not fits and _bias_shape(turned, shape) == bias:
+    if name in ("kernel", "w") and not fits and _bias_shape(turned, shape) == bias:
         fits = {turned}
     if len(fits) == 1:
         return KernelAxes(fits.pop())

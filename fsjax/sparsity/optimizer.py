@@ -99,8 +99,8 @@ def sparse(
         matrices ``(..., inputs, outputs)``, one per stacked layer. Without it, kernels named as
         those of attention in Flax are read as such, and others by ``output_first``.
       output_first: whether kernels are ``(outputs, inputs, ...)``, as in Equinox, and not
-        ``(..., inputs, outputs)``, as in Flax and Haiku. ``None`` looks for modules of Equinox in
-        the parameters.
+        ``(..., inputs, outputs)``, as in Flax and Haiku (but for transposed convolutions, which a
+        bias tells). ``None`` looks for modules of Equinox in the parameters.
       packed_masks: whether the state holds masks as bits, an eighth of the memory.
       masks: the first connections, in place of those of the recipe: bool arrays in the structure of
         the parameters, for example of :func:`fsjax.sparsity.snip_masks`, of any number, as
@@ -133,7 +133,7 @@ def sparse(
         # Without leaves, the parameters are the placeholder of optax.tree.map_params.
         masks = wrapper.initial_masks(key_masks, params) if jax.tree.leaves(params) else params
         before = inner.init(params if recipe.straight_through else apply_masks(params, masks))
-        mean = jax.tree.map(jnp.zeros_like, params) if recipe.needs_momentum else None
+        mean = jax.tree.map(_sum_of, params) if recipe.needs_momentum else None
         movement = jax.tree.map(_sum_of, params) if recipe.needs_movement else None
         stored = wrapper.as_stored(masks)
         return SparseState(jnp.zeros([], jnp.int32), key_state, stored, before, mean, movement)
@@ -153,7 +153,8 @@ def sparse(
             raise ConfigError("update needs the parameters: tx.update(grads, opt_state, params)")
         mean = state.momentum
         if mean is not None:
-            new_mean = optax.tree.update_moment(updates, mean, recipe.momentum_decay, 1)
+            cast = jax.tree.map(lambda m, gradient: gradient.astype(m.dtype), mean, updates)
+            new_mean = optax.tree.update_moment(cast, mean, recipe.momentum_decay, 1)
             mean = jax.tree.map(lambda m, old: jnp.where(jnp.isfinite(m), m, old), new_mean, mean)
         movement = state.movement
         if movement is not None:
@@ -400,8 +401,7 @@ def _problems_of_recipe(
     try:
         recipe.check_masks(OrderedDict(layers), lambda path, layer: True, finished=finished)
     except ConfigError as error:
-        skipped = "; nothing is pruned at steps whose gradients are not finite" if finished else ""
-        yield f"{error}{skipped}"
+        yield str(error)
 
 
 def _progress(recipe: Recipe, step: int) -> float | None:

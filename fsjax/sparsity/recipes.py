@@ -356,9 +356,12 @@ class Recipe:
         exact = finished or not self.prunes or self.schedule is None
         for name, count in counts.items():
             if count < finals[name] or (exact and count > finals[name]):
+                remedy = "give masks of the same recipe"
+                if finished and count > finals[name]:
+                    remedy = "nothing is pruned at steps whose gradients are not finite"
                 raise ConfigError(
                     f"{name}: the mask has {count} active connections, but the recipe requires "
-                    f"{'' if exact else 'at least '}{finals[name]}; give masks of the same recipe"
+                    f"{'' if exact else 'at least '}{finals[name]}; {remedy}"
                 )
 
     def is_due(self, step: Array) -> Array:
@@ -377,7 +380,7 @@ class Recipe:
 
         Args:
           params, masks: trees of the same structure that contain the layers.
-          layers: layers by path, from the input on; kept connections have the weights of these.
+          layers: layers by path; kept connections have the weights of these.
           key: PRNG key; the number of each layer is folded in.
           step: current step, for a schedule of ``fraction`` or of pruning.
         """

@@ -118,15 +118,16 @@ def summarize(
     leaves = leaves_by_name(params)
     by_path = _masks_by_name(leaves, masks)
     check_same_shapes(leaves, by_path, "the parameters", "the masks")
-    has_matrices = any(np.ndim(leaf) >= 2 and np.size(leaf) for leaf in leaves.values())
-    where = _is_matrix if axes is None else is_kernel
+    uses = {path: getattr(entry_of(path, axes), "use", "kernel") for path in leaves}
+    of_kernels = [leaf for path, leaf in leaves.items() if uses[path] == "kernel"]
+    has_matrices = any(np.ndim(leaf) >= 2 and np.size(leaf) for leaf in of_kernels)
+    where = is_kernel if axes is not None else lambda path, leaf: jnp.ndim(leaf) >= 2
     kernels = kernel_axes(params, where, axes, output_first) if has_matrices else {}
     counted = None if function is None else multiplications(function, params, *inputs)
     products, unknown = counted or ({}, set())
     rows = {}
     for path, mask in by_path.items():
-        is_elementwise = getattr(entry_of(path, axes), "use", "") == "elementwise"
-        if mask.all() and (mask.ndim < 2 or is_elementwise):
+        if mask.all() and (mask.ndim < 2 or uses[path] == "elementwise"):
             continue
         is_named = path in kernels and (
             axes is not None or is_kernel(tuple(path.split("/")), leaves[path])
@@ -167,10 +168,6 @@ def _masks_by_name(leaves: Mapping[str, Any], masks: PyTree | None) -> dict[str,
         else np.asarray(mask)
         for path, mask in by_path.items()
     }
-
-
-def _is_matrix(path: tuple[str, ...], leaf: Any) -> bool:
-    return jnp.ndim(leaf) >= 2
 
 
 def _structure(kernel: KernelAxes, mask: np.ndarray) -> str:

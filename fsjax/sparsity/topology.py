@@ -52,7 +52,7 @@ class Layer(NamedTuple):
     Attributes:
       weight: ``(..., O)`` weights, 0 where inactive.
       mask: bool of the same shape, the active connections.
-      number: of the layer among those with masks, from 0 at the input.
+      number: of the layer among those with masks, from 0 in the order of their names.
       gradient: the dense gradient of the loss, also at inactive connections.
       similarity: similarity of the two neurons of every connection, in the shape of the weight.
       importance: importance of neurons, broadcastable to the weight: ``(I, 1)`` or ``(1, O)``.
@@ -412,7 +412,7 @@ def pruned(
       structure: which connections go together; ``None`` is each by itself.
       scope: ``"layer"``, or ``"global"`` (without a structure), where layers may lose more or
         fewer than ``counts`` says; but layers whose scores are all 0, which do not rank them, keep
-        their own count, of the largest weights and gradients.
+        their own count, or all that they have, of the largest weights and gradients.
 
     Returns:
       Bool masks by path. Ties go by position, the lowest first.
@@ -447,27 +447,27 @@ def _pruned_together(
         name: _scores(rule, layer, key, None).astype(jnp.float32) for name, layer in layers.items()
     }
     # A head that starts at 0, and the layers behind it, whose gradients are 0, cannot be ranked.
-    ranked = {name: jnp.any(layer.mask & (scores[name] != 0)) for name, layer in layers.items()}
-    competing = {name: layer.mask & ranked[name] for name, layer in layers.items()}
+    for name, layer in layers.items():
+        is_ranked = jnp.any(layer.mask & (scores[name] != 0))
+        own = _scores_for_own_count(layer, counts[name])
+        scores[name] = jnp.where(is_ranked, scores[name], own)
+    masks = {name: layer.mask for name, layer in layers.items()}
     active, together = (
         jnp.concatenate([leaf.reshape(-1) for leaf in leaves.values()])
-        for leaves in (competing, scores)
+        for leaves in (masks, scores)
     )
-    num_remaining = sum(jnp.where(ranked[name], counts[name], 0) for name in layers)
-    number = jnp.sum(active, dtype=jnp.int32) - num_remaining
-    left = active & ~smallest(together, jnp.maximum(number, 0), active)
-    masks = split(left, competing)
-    return {
-        name: jnp.where(ranked[name], masks[name], _largest_of(layer, counts[name]))
-        for name, layer in layers.items()
-    }
+    number = jnp.sum(active, dtype=jnp.int32) - sum(counts.values())
+    return split(active & ~smallest(together, jnp.maximum(number, 0), active), masks)
 
 
-def _largest_of(layer: Layer, count: Array | int) -> Array:
-    """Mask of the largest sums of ``|weight|`` and ``|gradient|``, which differ where one is 0."""
+def _scores_for_own_count(layer: Layer, count: Array | int) -> Array:
+    """Scores above those of any other layer for ``count`` connections, and below for the rest."""
+    # The largest stay: the sum of |weight| and |gradient| differs where one of the two is 0.
     size = jnp.abs(layer.weight) + (0 if layer.gradient is None else jnp.abs(layer.gradient))
     surplus = jnp.sum(layer.mask, dtype=jnp.int32) - count
-    return layer.mask & ~smallest(size, jnp.maximum(surplus, 0), layer.mask)
+    rest = smallest(size, jnp.maximum(surplus, 0), layer.mask)
+    lowest_by_size = -jnp.finfo(jnp.float32).max / (1 + size.astype(jnp.float32))
+    return jnp.where(rest, lowest_by_size, jnp.inf)
 
 
 def _scores(rule: Rule, layer: Layer, key: Array, structure: Structure | None) -> Array:

@@ -46,8 +46,8 @@ class SparseState(NamedTuple):
       masks: bool arrays in the structure of the parameters, all true where nothing is masked; or
         packed bits, with ``packed_masks``. :func:`masks_of` returns bool arrays in both cases.
       inner: state of the wrapped optimiser, with its initial value at inactive connections.
-      momentum: running mean of the gradients in the structure of the parameters, where a rule
-        needs it, else ``None``.
+      momentum: running mean of the gradients in the structure of the parameters, at least float32,
+        where a rule needs it, else ``None``.
       movement: sum of ``-weight x gradient`` in the structure of the parameters, at least float32,
         where a rule needs it, else ``None``.
     """
@@ -359,7 +359,7 @@ def layers_of(
     state: Any = None,
     **fields: PyTree | None,
 ) -> dict[str, Layer]:
-    """What the rules see of every masked leaf, by its path, from the input on.
+    """What the rules see of every masked leaf, by its path, in the order of their names.
 
     Args:
       params, masks: trees of the same structure.

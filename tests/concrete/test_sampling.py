@@ -105,6 +105,29 @@ def test_gradients_equal_those_of_the_plain_formula(
     chex.assert_trees_all_close(gradients, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("keep", [True, False])
+def test_gradients_have_the_types_of_logits_and_rows(
+    key: jax.Array, inputs, keep: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "KEEP_LIMIT", 2**26 if keep else 0)
+    words = key_words(key)
+
+    def gradients(*types: type) -> tuple[jax.Array, ...]:
+        def total(logits: jax.Array, x: jax.Array) -> jax.Array:
+            return sampling.select_per_row(words, logits, x, jnp.float32(0.7)).sum()
+
+        arrays = [array.astype(kind) for array, kind in zip(inputs, types, strict=True)]
+        return jax.jit(jax.grad(total, (0, 1)))(*arrays)
+
+    expected = gradients(jnp.float32, jnp.float32)
+    for types in [(jnp.bfloat16, jnp.float32), (jnp.float32, jnp.bfloat16)]:
+        found = gradients(*types)
+        assert [gradient.dtype for gradient in found] == [jnp.dtype(kind) for kind in types]
+        chex.assert_trees_all_close(
+            [gradient.astype(jnp.float32) for gradient in found], list(expected), atol=0.03
+        )
+
+
 def test_vmapped_seeds_have_their_own_noise(inputs) -> None:
     logits, x = inputs
     keys = jax.random.split(jax.random.key(3), 4)

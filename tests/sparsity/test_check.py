@@ -119,6 +119,17 @@ def test_a_change_that_did_not_take_place_is_named(name: str) -> None:
         sparsity.check(params, state, SKIPPED[name])
 
 
+def test_too_few_connections_at_the_end_are_not_put_down_to_a_skipped_change() -> None:
+    masks = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), network())
+    masks["a"] = masks["a"].at[1:].set(False)
+    recipe = sparsity.magnitude(0.2, schedule=sparsity.one_shot(1))
+    tx = sparsity.sparse(optax.sgd(0.1), recipe, jax.random.key(0), masks=masks)
+    _, state = jax.jit(tx.update)(network(), tx.init(network()), network())
+    params = sparsity.mask_params(network(), state)
+    with pytest.raises(ConfigError, match="a: the mask has 30 active.*masks of the same recipe$"):
+        sparsity.check(params, state, recipe)
+
+
 def test_the_last_change_before_the_end_counts() -> None:
     params = network()
     state = sparse(steps_to(7)).init(params)

@@ -339,6 +339,15 @@ def test_operations_that_are_not_known() -> None:
     assert "bias" not in table.index and table.loc["all", "connections"] == 80
 
 
+def test_a_summary_of_a_network_without_kernels() -> None:
+    def apply(params: Any, ids: jax.Array) -> jax.Array:
+        return params["embedding"][ids] @ params["embedding"].T
+
+    params, ids = {"embedding": jnp.ones((20, 4))}, jnp.arange(3)
+    table = sparsity.summarize(params, axes=sparsity.axes(apply, params, ids))
+    assert table["connections"].to_dict() == {"embedding": 80, "all": 80}
+
+
 @pytest.mark.parametrize(
     ("structure", "name"),
     [

@@ -211,6 +211,8 @@ def test_the_bias_beside_a_kernel_contradicts_a_guess() -> None:
     for kernel, bias, roles in shapes.values():
         params = {"kernel": jnp.ones(kernel), "bias": jnp.ones(bias)}
         assert kernel_axes(params)["kernel"] == KernelAxes(roles)
+        of_haiku = {"conv": {"w": jnp.ones(kernel), "b": jnp.ones(bias)}}
+        assert kernel_axes(of_haiku, "*/w")["conv/w"] == KernelAxes(roles)
     params = {"kernel": jnp.ones((3, 4, 5, 8)), "bias": jnp.ones(7)}
     with pytest.raises(ConfigError, match=r"kernel has 4 axes.*axes=sparsity\.axes"):
         masks_of(sparsity.rigl(structure=sparsity.n_of_m(2, 4)), params)

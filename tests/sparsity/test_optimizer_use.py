@@ -167,6 +167,22 @@ def test_rules_declare_what_they_need() -> None:
         assert rule.needs == missed, rule
 
 
+def test_the_mean_of_gradients_in_bfloat16_decays() -> None:
+    recipe = sparsity.Recipe(
+        density=0.5, drop=drop.magnitude, grow=grow.momentum, every=10**6, momentum_decay=0.999
+    )
+    params = {"kernel": jnp.ones((2, 2), jnp.bfloat16)}
+    tx = sparsity.sparse(optax.sgd(0.0), recipe, jax.random.key(0))
+    ones = jnp.repeat(jnp.bfloat16([1, 0]), 2000)
+
+    def step(state: Any, gradient: jax.Array) -> Any:
+        state = tx.update({"kernel": jnp.full((2, 2), gradient)}, state, params)[1]
+        return state, state.momentum["kernel"][0, 0]
+
+    means = jax.lax.scan(step, tx.init(params), ones)[1]
+    np.testing.assert_allclose(means[1999::2000], [0.865, 0.117], atol=1e-3)
+
+
 def test_growth_by_momentum_sees_the_mean_of_all_gradients() -> None:
     recipe = sparsity.Recipe(
         density=0.3, drop=drop.magnitude, grow=grow.momentum, every=3, momentum_decay=0.5

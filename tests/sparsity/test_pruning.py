@@ -186,6 +186,52 @@ def test_a_density_by_a_function() -> None:
     assert actives(train(recipe, 1)[1])[0].tolist() == [24, 16]
 
 
+def changes_of_two_layers(recipe: sparsity.Recipe, scales: Any) -> list[list[int]]:
+    """Connections of two layers after each change; the second has gradients times these scales."""
+    keys = jax.random.split(jax.random.key(0), 2)
+    params = {name: jax.random.normal(key, (20, 20)) for name, key in zip("ab", keys, strict=True)}
+    params["b"] *= 1e-2
+    tx = sparsity.sparse(optax.sgd(0.0), recipe, jax.random.key(0))
+
+    def step(state: Any, scale: Any) -> Any:
+        gradients = {"a": scale[0] * jnp.ones((20, 20)), "b": scale[1] * jnp.ones((20, 20))}
+        _, state = tx.update(gradients, state, params)
+        return state, [mask.sum() for mask in jax.tree.leaves(sparsity.masks_of(state))]
+
+    return np.stack(jax.lax.scan(step, tx.init(params), jnp.asarray(scales))[1], -1).tolist()
+
+
+def test_global_pruning_in_several_changes_ends_with_all_connections() -> None:
+    recipe = sparsity.global_magnitude(0.1, schedule=sparsity.periodic(1))
+    changes = changes_of_two_layers(recipe, jnp.ones((3, 2)))
+    assert changes == [[80, 0]] * 3 and sum(recipe.counts([(20, 20)] * 2)) == 80
+
+
+class NearlyAtOnce(At3And7):
+    """Nine tenths of the way at the first step, the rest at the second."""
+
+    def is_due(self, step: Any) -> Any:
+        return step > 0
+
+    def __call__(self, step: Any) -> Any:
+        return jnp.where(step < 2, 0.9, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("scales", "numbers"),
+    [
+        # A layer whose gradients are 0 keeps its own count, all that it has, or what others lack.
+        ([[1.0, 100.0], [1.0, 0.0]], [[111, 113], [80, 80]]),
+        ([[1.0, 60.0], [1.0, 0.0]], [[164, 60], [100, 60]]),
+        ([[1.0, 150.0], [1.0, 0.0]], [[71, 153], [71, 89]]),
+    ],
+)
+def test_global_pruning_with_a_layer_that_is_not_ranked(scales: Any, numbers: Any) -> None:
+    recipe = sparsity.global_saliency(0.2, schedule=NearlyAtOnce())
+    assert changes_of_two_layers(recipe, scales) == numbers
+    assert recipe.counts([(20, 20)] * 2) == [80, 80]
+
+
 @pytest.mark.slow
 def test_global_pruning_by_a_rule_that_divides_by_the_norm_of_the_layer() -> None:
     keys = jax.random.split(jax.random.key(0), 2)
