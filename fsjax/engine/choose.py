@@ -189,19 +189,20 @@ def _warn_of_equal(
       method: the method.
     """
     for of_seed, order, mask in zip(scores, ranking, usable, strict=True):
-        candidates = of_seed[mask]
-        if len(candidates) > 1 and (candidates == candidates[0]).all():
+        candidates, value = of_seed[mask], of_seed[order[k - 1]]
+        above, equal = int((candidates > value).sum()), int((candidates == value).sum())
+        if len(candidates) == equal > 1:
             message = (
                 f"{method.name} gives all columns the same score, so they are selected by their "
                 "position; train longer, or check the method with fsjax.testing.check_method"
             )
-        elif k < len(candidates) and (value := of_seed[order[k - 1]]) == of_seed[order[k]]:
-            above, equal = int((candidates > value).sum()), int((candidates == value).sum())
-            fewer = f"{above} or {above + equal}" if above else f"{above + equal}"
+        # A method's own picks may come before columns of higher scores.
+        elif above < k < above + equal:
+            clear = [str(n) for n in (above, above + equal) if 0 < n < len(candidates)]
             message = (
                 f"{method.name} selects {k - above} of {equal} columns with the same score "
-                f"({value:g}) by their position; select {fewer} columns, or change the settings so "
-                "that scores differ, for example to a weaker penalty"
+                f"({value:g}) by their position; choose K = {' or '.join(clear)}, or change the "
+                "settings so that scores differ, for example to a weaker penalty"
             )
         else:
             continue
