@@ -153,7 +153,7 @@ def result_of(
     states = jax.tree.map(np.asarray, chosen.states)
     scores, ranking = np.asarray(chosen.scores), np.asarray(chosen.ranking)
     check_selections(run, chosen, "after training")
-    _warn_of_equal(scores, run.usable, run.method)
+    _warn_of_equal(scores, ranking, k, run.usable, run.method)
     best_epoch = kept_epochs(run.method, states)
     warn_of_unreached(run.method, spec, best_epoch, trained.history)
     metrics = test_metrics(run, chosen)
@@ -197,14 +197,35 @@ def own_number(gates: np.ndarray) -> int:
     return max(int(((gates >= 0.5).mean(axis=0) >= MAJORITY).sum()), 1)
 
 
-def _warn_of_equal(scores: np.ndarray, usable: np.ndarray, method: Method) -> None:
-    """Warns if all scores of a seed are equal, so that columns are selected by position."""
-    for of_seed, mask in zip(scores, usable, strict=True):
-        candidates = of_seed[mask]
-        if len(candidates) > 1 and (candidates == candidates[0]).all():
-            warnings.warn(
+def _warn_of_equal(
+    scores: np.ndarray, ranking: np.ndarray, k: int, usable: np.ndarray, method: Method
+) -> None:
+    """Warns if scores of a seed are equal, so that columns are selected by position.
+
+    Args:
+      scores: ``(S, D)``.
+      ranking: ``(S, D)`` columns, the best first.
+      k: number of columns to select.
+      usable: ``(S, D)`` bool; the others come last.
+      method: the method.
+    """
+    for of_seed, order, mask in zip(scores, ranking, usable, strict=True):
+        candidates, value = of_seed[mask], of_seed[order[k - 1]]
+        above, equal = int((candidates > value).sum()), int((candidates == value).sum())
+        if len(candidates) == equal > 1:
+            message = (
                 f"{method.name} gives all columns the same score, so they are selected by their "
-                "position; train longer, or check the method with fsjax.testing.check_method",
-                stacklevel=5,
+                "position; train longer, or check the method with fsjax.testing.check_method"
             )
-            return
+        # A method's own picks may come before columns of higher scores.
+        elif above < k < above + equal:
+            clear = [str(n) for n in (above, above + equal) if 0 < n < len(candidates)]
+            message = (
+                f"{method.name} selects {k - above} of {equal} columns with the same score "
+                f"({value:g}) by their position; choose K = {' or '.join(clear)}, or change the "
+                "settings so that scores differ, for example to a weaker penalty"
+            )
+        else:
+            continue
+        warnings.warn(message, stacklevel=5)
+        return

@@ -28,7 +28,7 @@ from fsjax.engine.environment.jax_settings import own_settings
 from fsjax.engine.loop import end_epoch, end_steps, init_state, train_step
 from fsjax.engine.prepare import Prepared
 from fsjax.engine.rows import DeviceRows, as_batch, has_own_rows
-from fsjax.engine.user_function_checks import RESERVED, check_custom
+from fsjax.engine.user_function_checks import check_custom, recorded_names
 from fsjax.errors import ConfigError, FsjaxError, check_choice
 from fsjax.method import (
     BEST_BY,
@@ -311,7 +311,7 @@ def _check_monitored(name: str, field: str, spec: Spec, args: tuple, values: Any
         raise ConfigError(
             f"{name}: monitor returns {_kind(values)}; return a dictionary of scalars"
         )
-    for taken in values.keys() & set(RESERVED):
+    for taken in values.keys() & recorded_names(args[0]):
         raise ConfigError(
             f"{name}: monitor returns {taken!r}, which the engine records; choose another name"
         )

@@ -11,11 +11,15 @@ import numpy as np
 from fsjax.arguments.user_functions import check_hashable, text_of
 from fsjax.errors import ConfigError
 from fsjax.method import Batch, Loss, Method, Spec, TrainState
+from fsjax.sparsity.connections import layer_masks
 from fsjax.tasks import TABLE
 from fsjax.tasks.registry import watched
 
-#: Names that the engine records for every method, or for methods with masks.
-RESERVED = ("loss", "sparsity", "topology_change")
+
+def recorded_names(state: TrainState) -> frozenset[str]:
+    """Names that the engine records itself; a method without masks may take those of masks."""
+    layers = [mask for mask in layer_masks(state.masks) if len(mask.shape) >= 2]
+    return frozenset(("loss", "sparsity", "topology_change") if layers else ("loss",))
 
 
 def check_loss(loss: Loss | None) -> Loss | None:
@@ -80,7 +84,7 @@ def check_custom(
                 "calls state.spec.loss_of(outputs, y, weight), the loss of the run; leave loss out"
             )
     if method.record:
-        _check_record(method, aux_of(spec), {*RESERVED, *method.monitor(state)})
+        _check_record(method, aux_of(spec), {*recorded_names(state), *method.monitor(state)})
 
 
 def _counted(loss: Loss, called: list[tuple[int, ...]]) -> Loss:

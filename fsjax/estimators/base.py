@@ -97,7 +97,7 @@ class Selector(SelectorMixin, Reader):
       n_iter_: number of trained epochs, for a search those of the training that was kept; 0 for
         methods that do not train.
       result_: the :class:`fsjax.FitResult`.
-      classes_: the labels, for classification.
+      classes_: the labels, for classification; for multilabel ``(L, 2)``, 0 and 1 for each label.
       n_features_in_, feature_names_in_: the columns of ``fit``.
     """
 
@@ -136,17 +136,34 @@ class Selector(SelectorMixin, Reader):
             and event (a frame of these columns in this order, or records with a field of truth
             values and one of times); ignored for ``'reconstruction'``.
           sample_weight: ``(N,)`` weights in the loss, at least 0; rows of weight 0 are left out.
+            Inputs and targets are scaled by the mean and deviation of the rows without weights, so
+            that a row of weight 2 is not in all respects two rows.
 
         Returns:
           The estimator.
 
         Raises:
           ConfigError: for a parameter outside its range.
-          DataError: for data that cannot be used; both are ValueErrors.
+          DataError: for data that cannot be used; both are ValueErrors. After any error, the
+            estimator is as it was before.
         """
+        before = dict(self.__dict__)
+        try:
+            self._fit(X, y, sample_weight)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _fit(self, X: ArrayLike, y: ArrayLike | None, sample_weight: ArrayLike | None) -> None:
         entry = self._entry
         cache_by_default()
+        continues = check_flag("warm_start", self.warm_start) and hasattr(self, "result_")
+        known = {name: self.__dict__.pop(name, None) for name in (*inputs.LABELS, "_target")}
         rows, targets, weight = self._rows(X, y, sample_weight)
+        if continues:
+            inputs.check_labels(known, self.__dict__)
         batch_size = self.batch_size
         if (
             entry.objective.coupled
@@ -186,13 +203,10 @@ class Selector(SelectorMixin, Reader):
             max_time=self.max_time,
             callback=self.callback,
             keep_partial=self.keep_partial,
-            start=self.result_
-            if check_flag("warm_start", self.warm_start) and hasattr(self, "result_")
-            else None,
+            start=self.result_ if continues else None,
             **{**fixed, "num_epochs": self.num_epochs},
         )
         self._learn(result, wanted, groups)
-        return self
 
     def save(self, path: str | Path) -> None:
         """Writes the fitted estimator into one file without pickle; see :func:`load`.

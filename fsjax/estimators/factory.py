@@ -89,7 +89,9 @@ def _common(
       max_time: seconds after which training stops and keeps what was learned.
       keep_partial: whether the first Ctrl-C stops training with a warning and keeps what was
         learned; otherwise it raises KeyboardInterrupt, which also ends a cross-validation around.
-      warm_start: whether ``fit`` starts from the result of the previous ``fit``, if there is one.
+      warm_start: whether ``fit`` starts from the result of the previous ``fit``, if there is one,
+        with the same classes and columns. Columns and targets are scaled by the new rows, so give
+        rows like those before.
       callback: a function of :class:`fsjax.Progress` that is called after each epoch and stops
         training by returning true.
       verbose: show a progress bar.

@@ -9,8 +9,8 @@ import numpy as np
 from fsjax.errors import DataError
 from fsjax.estimators.base import Selector
 from fsjax.estimators.factory import ESTIMATORS
-from fsjax.estimators.inputs import numbers_of_groups
-from fsjax.estimators.packing import ARRAYS, KIND, from_json
+from fsjax.estimators.inputs import LABELS, numbers_of_groups
+from fsjax.estimators.packing import KIND, from_json
 from fsjax.storage import npz, results
 
 
@@ -66,7 +66,7 @@ def _unpacked(
     parameters |= {name: from_json(value) for name, value in header["parameters"].items()}
     estimator = kind(**parameters)
     num_columns = estimator.n_features_in_ = result.states.spec.num_columns
-    for name in ARRAYS:
+    for name in LABELS:
         if f"estimator/{name}" in arrays:
             values = arrays[f"estimator/{name}"]
             as_text = name == "feature_names_in_"

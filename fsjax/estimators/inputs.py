@@ -1,6 +1,6 @@
 """Checks of the parameters and data of estimators, with messages that name the parameters."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -11,7 +11,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_class_weight
 
 from fsjax.errors import ConfigError, check_whole, is_number, nearest
-from fsjax.tables.checks import check_column_names, check_features, check_text, numeric_columns
+from fsjax.tables.checks import (
+    check_column_names,
+    check_dates,
+    check_features,
+    check_text,
+    numeric_columns,
+)
 from fsjax.tables.scaling import KINDS
 from fsjax.tables.user_arrays import plain_columns
 
@@ -20,6 +26,10 @@ InputRows: TypeAlias = np.ndarray | csr_array
 
 #: Larger seeds do not fit into PRNG keys.
 SEED_LIMIT = 2**31
+
+
+#: Fitted attributes that name classes and columns.
+LABELS = ("classes_", "feature_names_in_")
 
 
 def number_to_select(number: float | None, num_columns: int, what: str = "columns") -> int:
@@ -57,6 +67,7 @@ def check_frame(X: Any) -> None:
         numeric_columns(plain_columns(X), "X", _holds_numbers)
     elif isinstance(X, np.ndarray):
         check_text(X)
+    check_dates(X)
 
 
 def _holds_numbers(column: pd.Series) -> bool:
@@ -77,6 +88,22 @@ def check_finite(X: InputRows, estimator: BaseEstimator, where: str = "X") -> No
     if where == "validation_data":
         advice = "impute them as in the rows of fit"
     check_features(X, getattr(estimator, "feature_names_in_", None), where, advice)
+
+
+def check_labels(known: Mapping[str, Any], fitted: Mapping[str, Any]) -> None:
+    """ConfigError if a network would continue with other classes or columns than it was trained on.
+
+    Args:
+      known: :data:`LABELS` of the network, ``None`` where it has none.
+      fitted: those of the new rows.
+    """
+    for name in LABELS:
+        before, now = known[name], fitted.get(name)
+        if before is not None and now is not None and not np.array_equal(before, now):
+            raise ConfigError(
+                f"warm_start=True continues a network with {name}={before.tolist()[:10]}, but the "
+                f"new rows have {now.tolist()[:10]}; give the same, or set warm_start=False"
+            )
 
 
 def first_seed(random_state: Any) -> int:

@@ -9,13 +9,11 @@ import numpy as np
 from fsjax.arguments.user_functions import is_function, text_of
 from fsjax.engine.result import FitResult
 from fsjax.errors import ConfigError
+from fsjax.estimators.inputs import LABELS
 from fsjax.storage import results
 from fsjax.tasks import name_of
 
 KIND = "estimator"
-
-#: Fitted attributes that are not part of the result.
-ARRAYS = ("classes_", "feature_names_in_")
 
 
 def pack(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -39,7 +37,7 @@ def pack(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "own_number": estimator.own_number_,
         "result": result,
     }
-    for name in ARRAYS:
+    for name in LABELS:
         if hasattr(estimator, name):
             arrays[f"estimator/{name}"] = plain_labels(getattr(estimator, name), name)
     return header, arrays
@@ -47,8 +45,8 @@ def pack(estimator: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def to_json(name: str, value: Any) -> Any:
     """A parameter as a JSON value; dictionaries become pairs, as their keys may be numbers."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
+    if hasattr(value, "__array__"):  # also a series of pandas or polars
+        value = np.asarray(value).tolist()
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple | list) and not is_function(value):

@@ -35,7 +35,7 @@ class Reader(BaseEstimator):
     """Base of :class:`fsjax.estimators.base.Selector` that checks data and converts it to arrays.
 
     Attributes:
-      classes_: the labels, for classification.
+      classes_: the labels, for classification; for multilabel ``(L, 2)``, 0 and 1 for each label.
       n_features_in_, feature_names_in_: the columns of ``fit``.
     """
 
@@ -136,6 +136,9 @@ class Reader(BaseEstimator):
         numbers = entry.target.check(target, None, "y")[0].astype(np.float64)
         if not np.isfinite(numbers).all():
             raise DataError("y has NaN or infinite values; leave these rows out")
+        if entry.outputs.estimator_type == "classifier":
+            # One row per label: scikit-learn's scorers take ``(L,)`` for the classes of one target.
+            self.classes_ = np.tile([0, 1], (numbers[0].size, 1))
         return rows, numbers
 
     def _class_numbers(self, labels: np.ndarray) -> np.ndarray:

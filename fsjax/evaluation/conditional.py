@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn.base import clone
@@ -24,8 +25,9 @@ from sklearn.covariance import ledoit_wolf
 from fsjax.arguments import Positive, check
 from fsjax.errors import DataError
 
-#: From a fitted model, ``(n, D)`` rows and their targets to ``(n,)`` losses.
-RowLoss = Callable[[Any, np.ndarray, np.ndarray], ArrayLike]
+#: From a fitted model, ``(n, D)`` rows and their targets to ``(n,)`` losses. The rows are a pandas
+#: frame of the same column names where the test rows are a frame.
+RowLoss = Callable[[Any, Any, np.ndarray], ArrayLike]
 
 #: Added to the variances, so that columns which repeat others have a regression, too.
 _RIDGE = 1e-6
@@ -51,7 +53,7 @@ class ImportanceTest(NamedTuple):
     q_values: np.ndarray
 
 
-def row_loss(model: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+def row_loss(model: Any, X: ArrayLike, y: np.ndarray) -> np.ndarray:
     """Logarithmic loss of a classifier's ``predict_proba``, else the squared error, ``(n,)``.
 
     Raises:
@@ -107,12 +109,13 @@ def conditional_importance(
     """
     check(Positive, num_draws=num_draws)
     X_train, X, y, units = _checked(X_train, X_test, y_test, groups)
+    names = _names(X_test)
     shift, scale = X_train.mean(axis=0), X_train.std(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     covariance, _ = ledoit_wolf((X_train - shift) / scale, assume_centered=True)
     precision = np.linalg.inv(covariance + _RIDGE * np.eye(len(covariance)))
     residuals = (X - shift) / scale @ precision / np.diag(precision) * scale
-    before = np.asarray(loss(model, X, y), float)
+    before = np.asarray(loss(model, _named(X, names), y), float)
     drawn, targets = np.tile(X, (num_draws, 1)), np.concatenate([y] * num_draws)
     differences = np.empty((X.shape[1], len(y)))
     for column, residual in enumerate(residuals.T):
@@ -120,7 +123,7 @@ def conditional_importance(
         rows = np.concatenate([rng.permutation(len(y)) for _ in range(num_draws)])
         own = drawn[:, column].copy()
         drawn[:, column] += residual[rows] - np.tile(residual, num_draws)
-        after = np.asarray(loss(model, drawn, targets), float)
+        after = np.asarray(loss(model, _named(drawn, names), targets), float)
         drawn[:, column] = own
         differences[column] = after.reshape(num_draws, -1).mean(axis=0) - before
     return _test(differences, before, units)
@@ -161,12 +164,26 @@ def loco_importance(
         raise DataError(f"X_train has {len(X_train)} rows, y_train {len(y_train)}")
     if X.shape[1] < 2:
         raise DataError("X_train has one column; leaving it out leaves none")
-    before = np.asarray(loss(clone(model).fit(X_train, y_train), X, y), float)
-    differences = np.empty((X.shape[1], len(y)))
-    for column in range(X.shape[1]):
-        fitted = clone(model).fit(np.delete(X_train, column, axis=1), y_train)
-        differences[column] = loss(fitted, np.delete(X, column, axis=1), y) - before
+    names = _names(X_test)
+
+    def losses(columns: np.ndarray) -> np.ndarray:
+        own = None if names is None else names[columns]
+        fitted = clone(model).fit(_named(X_train[:, columns], own), y_train)
+        return np.asarray(loss(fitted, _named(X[:, columns], own), y), float)
+
+    columns = np.arange(X.shape[1])
+    before = losses(columns)
+    differences = np.stack([losses(np.delete(columns, column)) - before for column in columns])
     return _test(differences, before, units)
+
+
+def _names(X: Any) -> np.ndarray | None:
+    """Names of the columns of a frame, so that models which know them are given them."""
+    return np.asarray(X.columns) if hasattr(X, "columns") else None
+
+
+def _named(X: np.ndarray, names: np.ndarray | None) -> Any:
+    return X if names is None else pd.DataFrame(X, columns=names, copy=False)
 
 
 def _checked(

@@ -128,7 +128,9 @@ def sequential_attention(
         return body.predict(weights, state, x)
 
     def select(state: TrainState) -> Selection:
-        scores = state.extra["place"] + attention(state.params, state)
+        # At most one share is above a half; 1, that of the only free column, is also a place.
+        shares = jnp.minimum(attention(state.params, state), 0.5)
+        scores = state.extra["place"] + shares
         return Selection(scores, distinct_top_k(scores, num_features, None, state.feature_mask))
 
     def monitor(state: TrainState) -> dict[str, Array]:

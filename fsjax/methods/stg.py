@@ -27,6 +27,9 @@ from fsjax.registry import register
 from fsjax.tables.groups import expand
 from fsjax.tasks import TASKS
 
+#: The smallest gate of an open column, if no search has set a threshold.
+HALF = 0.5
+
 
 @register(
     estimator="STG",
@@ -51,7 +54,8 @@ def stg(
     """Stochastic gates: the inputs of a network are multiplied by noisy gates in [0, 1].
 
     During training a gate is ``clip(mu + 0.5 + sigma eps, 0, 1)``, with one draw of standard normal
-    ``eps`` per column for the whole batch; predictions use no noise. The loss is
+    ``eps`` per column for the whole batch; predictions use no noise, and only gates of at least one
+    half or, after a search, the K that it keeps open. The loss is
     ``L + lambda mean_d Phi((mu_d + 0.5) / sigma)``, which penalises the probability that a gate is
     open.
 
@@ -93,17 +97,23 @@ def stg(
         total = jnp.mean(probability) if penalty == "mean" else jnp.sum(probability)
         return value + strength * total, aux
 
-    def gates(state: TrainState) -> Array:
+    def gates(state: TrainState, lowest: Array) -> Array:
         share = open_share(state.params["mu"])
-        return jnp.where(share >= state.extra["threshold"], share, 0.0)
+        return jnp.where(share >= lowest, share, 0.0)
 
     def predict(state: TrainState, x: Array) -> Array:
-        share = expand(gates(state), state.spec.groups)
+        threshold = state.extra["threshold"]
+        open_gates = gates(state, jnp.where(threshold < 0, HALF, threshold))
+        share = expand(open_gates, state.spec.groups)
         weights, x = body.gate(state.params["weights"], x, share)
         return body.predict(weights, state, x)
 
+    def select(state: TrainState) -> Selection:
+        return Selection(state.params["mu"], gates=gates(state, state.extra["threshold"]))
+
     def monitor(state: TrainState) -> dict[str, Array]:
-        return {"num_selected": jnp.sum((gates(state) >= 0.5).astype(jnp.float32))}
+        share = open_share(state.params["mu"])
+        return {"num_selected": jnp.sum(share >= HALF, dtype=jnp.float32)}
 
     return Method(
         About(
@@ -118,7 +128,7 @@ def stg(
         loss=loss,
         optimizer=body.tx,
         predict=predict,
-        select=lambda state: Selection(state.params["mu"], gates=gates(state)),
+        select=select,
         after_step=keep_stats,
         keep="last",
         monitor=monitor,

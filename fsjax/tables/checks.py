@@ -1,6 +1,6 @@
 """Checks of the user's tables and options. Each error message says what to do."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,6 +99,20 @@ def numeric_columns(
             f"{_listed(shown, len(bad))}; {_NUMBERS_ONLY}"
         )
     return tuple(map(str, frame.columns))
+
+
+def check_dates(X: Any) -> None:
+    """DataError for a polars frame with dates or times, which arrays would hold as numbers."""
+    schema = getattr(X, "schema", None)
+    if not isinstance(schema, Mapping):
+        return
+    temporal = {name: dtype for name, dtype in schema.items() if dtype.is_temporal()}
+    if temporal:
+        shown = [f"{name!r} ({dtype})" for name, dtype in temporal.items()]
+        raise DataError(
+            f"X has {len(temporal)} of {len(schema)} columns that are not numbers: "
+            f"{_listed(shown[:_NAMED], len(temporal))}; {_NUMBERS_ONLY}"
+        )
 
 
 def check_text(X: RawTable) -> None:

@@ -6,7 +6,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from fsjax.errors import ConfigError, DataError
-from fsjax.tables.checks import check_column_names, check_text, numeric_columns
+from fsjax.tables.checks import check_column_names, check_dates, check_text, numeric_columns
 from fsjax.tables.dataset import CheckedDataset, Dataset
 from fsjax.tables.streamed import StreamedTable, streamed_if_large
 from fsjax.tables.user_arrays import check_row_order, numbers_of, plain_columns
@@ -42,6 +42,7 @@ def as_dataset(
     x = plain_columns(x)
     names = numeric_columns(x, "X") if isinstance(x, pd.DataFrame) else None
     check_column_names(x)
+    check_dates(x)
     x = streamed_if_large(x)
     if not isinstance(x, StreamedTable):
         x = numbers_of(x)

@@ -123,6 +123,17 @@ def test_wrong_functions_are_named_before_training(changes, message, checks, dat
         fsjax.fit(method, data) if checks == "fit" else check_method(method)
 
 
+def test_names_of_masks_are_free_where_a_method_has_none(data) -> None:
+    method = PLAIN._replace(monitor=lambda s: {"sparsity": jnp.float32(0.25)})
+    assert fsjax.fit(method, data, num_epochs=1).history["train/sparsity"].item() == 0.25
+    masked = PLAIN._replace(
+        init=lambda *args: PLAIN.init(*args).replace(masks=[jnp.ones((2, 2), bool)]),
+        monitor=method.monitor,
+    )
+    with pytest.raises(ConfigError, match="'sparsity', which the engine records"):
+        fsjax.fit(masked, data, num_epochs=1)
+
+
 def test_an_initialisation_that_ignores_its_key_is_found() -> None:
     def init(key: jax.Array, spec: Any, data: Any) -> TrainState:
         state = PLAIN.init(key, spec, data)

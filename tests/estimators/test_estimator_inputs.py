@@ -19,7 +19,7 @@ from sklearn.utils.class_weight import compute_class_weight
 import fsjax
 from fsjax.data import Dataset
 from fsjax.errors import ConfigError, DataError
-from fsjax.estimators import WAST, FisherScore
+from fsjax.estimators import WAST, FisherScore, NeuralNetwork
 from fsjax.method import Method
 
 
@@ -135,6 +135,11 @@ def test_polars_frames() -> None:
     out = estimator.transform(frame)
     assert isinstance(out, polars.DataFrame) and "c" in out.columns
     np.testing.assert_array_equal(estimator.predict(frame), quick().fit(x, y).predict(x))
+    dated = frame.with_columns(day=polars.lit("2020-01-31").str.to_date())
+    with pytest.raises(DataError, match=r"1 of 7 columns that are not numbers: 'day' \(Date\)"):
+        quick().fit(dated, y)
+    with pytest.raises(DataError, match="'day'"):
+        fsjax.data.as_dataset(dated, y)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.float32, np.float64])
@@ -210,3 +215,30 @@ def test_missing_values_are_named() -> None:
     refuses(lambda: quick().fit(frame, y), "NaN", " in 1 of 6 columns: 'e'", "SimpleImputer")
     make_pipeline(SimpleImputer(), quick()).fit(frame, y)
     refuses(lambda: quick().fit(frame.fillna(np.inf), y), "infinite")
+
+
+def test_a_network_continues_only_with_its_own_classes_and_columns() -> None:
+    x, y = table()
+    frame = pd.DataFrame(x, columns=list("abcdef"))
+    estimator = quick(warm_start=True, num_epochs=1).fit(frame, y)
+    predicted = estimator.predict_proba(frame)
+    with pytest.raises(ConfigError, match=r"classes_=\['high', 'low'\], but .*'lower'"):
+        estimator.fit(frame, np.where(y == "low", "lower", y))
+    with pytest.raises(ConfigError, match="feature_names_in_=.*warm_start=False"):
+        estimator.fit(frame[list("bacdef")], y)
+    assert list(estimator.feature_names_in_) == list("abcdef")
+    np.testing.assert_array_equal(estimator.predict_proba(frame), predicted)
+    estimator.fit(frame, y)
+    assert estimator.set_params(warm_start=False).fit(frame[list("bacdef")], y).support_[2]
+
+
+def test_an_interrupted_fit_leaves_the_estimator_as_it_was() -> None:
+    def stop(progress: Any) -> None:
+        raise KeyboardInterrupt
+
+    x, y = table("numbers")
+    estimator = NeuralNetwork(2, task="regression", hidden=(4,), num_epochs=1).fit(x, y)
+    predicted = estimator.predict(x)
+    with pytest.raises(KeyboardInterrupt):
+        estimator.set_params(callback=stop).fit(pd.DataFrame(x).add_prefix("c"), 1000 * y)
+    np.testing.assert_array_equal(estimator.predict(x), predicted)

@@ -185,6 +185,10 @@ def test_a_method_picks_its_own_number() -> None:
     estimator = STG(hidden=(4,), strength=0.5, num_epochs=60, batch_size=16).fit(x, y)
     assert estimator.n_features_ == estimator.get_support().sum() < COLUMNS
     assert estimator.get_support()[2]
+    partly = clone(estimator).set_params(num_epochs=2).fit(x, y)
+    assert ((partly.result_.gates > 0) & (partly.result_.gates < 0.5)).any()
+    moved = np.where(partly.support_, x, x + 5)
+    np.testing.assert_array_equal(partly.predict_proba(moved), partly.predict_proba(x))
     several = clone(estimator).set_params(n_seeds=2, strength=0.2, num_epochs=10).fit(x, y)
     majority = several.selection_frequency_ >= 0.5
     np.testing.assert_array_equal(several.get_support(), majority)

@@ -5,16 +5,18 @@ Covers ``fsjax.estimators.files``.
 
 from __future__ import annotations
 
+import json
 from copy import copy
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from bad_calls import bad_calls, refuses
 
 from fsjax import estimators
 from fsjax.errors import ConfigError, DataError
-from fsjax.estimators.packing import pack
+from fsjax.estimators.packing import from_json, pack, to_json
 from fsjax.storage import npz
 
 
@@ -41,6 +43,11 @@ def test_what_this_package_does_not_have_is_refused(bad: tuple, fitted: dict, tm
     bad[0](header)
     npz.write(tmp_path / "a.npz", header, arrays)
     refuses(lambda: estimators.load(tmp_path / "a.npz"), "a.npz", *bad[1:])
+
+
+@pytest.mark.parametrize("labels", [pd.Series([2, 1, 2]), pd.Series([*"bab"], dtype="category")])
+def test_groups_may_be_a_series(labels: pd.Series) -> None:
+    assert from_json(json.loads(json.dumps(to_json("groups", labels)))) == tuple(labels)
 
 
 def test_an_estimator_as_it_is(fitted: dict, tmp_path: Path) -> None:

@@ -13,7 +13,14 @@ import pytest
 from bad_calls import bad_calls, refuses
 from marks import slow_ids, some_long
 from sklearn.datasets import make_multilabel_classification
-from sklearn.metrics import accuracy_score, d2_tweedie_score
+from sklearn.metrics import (
+    accuracy_score,
+    d2_tweedie_score,
+    f1_score,
+    get_scorer,
+    roc_auc_score,
+)
+from sklearn.model_selection import cross_val_predict
 
 from fsjax import estimators
 from fsjax.errors import DataError
@@ -97,6 +104,19 @@ def test_labels() -> None:
     frame = pd.DataFrame(y[:400] > 0)
     again = build(8, task="multilabel", hidden=(10,), num_epochs=60).fit(x[:400], frame)
     np.testing.assert_array_equal(again.scores_, estimator.scores_)
+
+
+@pytest.mark.parametrize("labels", [1, 3])
+def test_scorers_of_scikit_learn_take_labels(labels: int) -> None:
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    y = (x[:, :labels] > 0).astype(int)
+    model = NeuralNetwork(3, task="multilabel", hidden=(4,), num_epochs=2).fit(x, y)
+    np.testing.assert_array_equal(model.classes_, [[0, 1]] * labels)
+    share = model.predict_proba(x)
+    assert get_scorer("roc_auc")(model, x, y) == pytest.approx(roc_auc_score(y, share))
+    assert get_scorer("f1_macro")(model, x, y) == f1_score(y, model.predict(x), average="macro")
+    assert cross_val_predict(model, x, y, cv=2, method="predict_proba").shape == y.shape
+    assert not hasattr(model.set_params(task="regression").fit(x, x[:, 0]), "classes_")
 
 
 @pytest.mark.slow

@@ -3,11 +3,16 @@
 Covers fsjax.evaluation.conditional.
 """
 
+import warnings
+
 import chex
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeCV
 from sklearn.metrics import mean_squared_error
+from sklearn.pipeline import make_pipeline
 
 from fsjax.errors import ConfigError, DataError
 from fsjax.evaluation import conditional_importance, loco_importance
@@ -54,6 +59,19 @@ def test_useless_columns_are_found_at_the_level_whatever_the_number_of_draws() -
         # Columns that hardly change the loss may be found less often, as their losses are skewed.
         assert 0.03 < np.mean(shares) < 0.14
         assert np.mean(power) > 0.9
+
+
+def test_models_that_know_the_names_of_columns_are_given_them() -> None:
+    (X, y, X_test, y_test), names = table(2), [f"c{column}" for column in range(COLUMNS)]
+    frame, frame_test = pd.DataFrame(X, columns=names), pd.DataFrame(X_test, columns=names)
+    by_name = make_pipeline(make_column_transformer(("passthrough", names[:TRUE])), RidgeCV())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn = conditional_importance(by_name.fit(frame, y), frame, frame_test, y_test)
+        left_out = loco_importance(RidgeCV(), frame, y, frame_test, y_test)
+    assert (drawn.importances[:TRUE] > 0).all()
+    assert not drawn.importances[TRUE:].any()
+    chex.assert_trees_all_equal(left_out, loco_importance(RidgeCV(), X, y, X_test, y_test))
 
 
 def test_leaving_out_compares_two_fitted_models() -> None:

@@ -107,6 +107,20 @@ def test_training_of_every_method_goes_on_from_a_result(name: str) -> None:
     assert np.isfinite(fit(start=fit()).scores).all()
 
 
+@slow_ids("entryprune", "gjsd", "ip_cae", "cae", "sand")
+@pytest.mark.parametrize(
+    "name", ["sequential_attention", "sand", "entryprune", "cae", "ip_cae", "gjsd"]
+)
+def test_the_only_column_that_is_not_selected_does_not_change_predictions(name: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 4)).astype(np.float32)
+    x[:, 2] = 1.0  # constant
+    data = x, (x[:, 3] + x[:, 1] > 0).astype(int)
+    result = fsjax.fit(_small(name, num_features=2), data, num_epochs=8)
+    moved = x + 5 * ~np.isin(np.arange(4), result.selected[0])
+    np.testing.assert_array_equal(result.predict(x), result.predict(moved.astype(np.float32)))
+
+
 @pytest.fixture
 def anew() -> Iterator[None]:
     """Programs of code that a test breaks are not found by others, nor those of others by it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 
 import numpy as np
 import pytest
@@ -98,3 +99,8 @@ def test_many_classes_leave_weights_at_the_default_penalty() -> None:
     fixed = fsjax.methods.l1_l21(penalty=0.1, relative=False)
     with pytest.warns(UserWarning, match="same score"):
         assert not fsjax.fit(fixed, (x, y), num_features=1).scores.any()
+    some = functools.partial(fsjax.fit, fsjax.methods.l1_l21(penalty=0.95), (x, y))
+    with pytest.warns(UserWarning, match=r"2 of 19 columns .* same score \(0\) .* K = 1, or"):
+        some(num_features=3)
+    with warnings.catch_warnings(action="error"):
+        some(num_features=1)

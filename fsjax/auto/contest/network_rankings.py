@@ -96,6 +96,7 @@ def rank_folds(
     with warnings.catch_warnings():
         # The epochs are chosen here, and the contest judges what they lead to.
         warnings.simplefilter("ignore", UnreachedPhaseWarning)
+        warnings.filterwarnings("ignore", ".* columns with the same score")
         result = fit(
             method,
             Dataset("table", np.concatenate([fold.X for fold in folds]), y),

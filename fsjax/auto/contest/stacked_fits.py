@@ -6,6 +6,7 @@ engine trains all runs as it trains the seeds of a method.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -75,15 +76,18 @@ def scores_of_tables(
             np.concatenate([y] * len(part)),
         )
         weights = None if sample_weight is None else np.tile(sample_weight, len(part))
-        result = fit(
-            method,
-            dataset,
-            seeds=seeds,
-            split=splits,
-            task=task,
-            sample_weight=weights,
-            **options,
-        )
+        with warnings.catch_warnings():
+            # Only the scores are used.
+            warnings.filterwarnings("ignore", ".* columns with the same score")
+            result = fit(
+                method,
+                dataset,
+                seeds=seeds,
+                split=splits,
+                task=task,
+                sample_weight=weights,
+                **options,
+            )
         importances.append(shares(result.scores).reshape(len(part), num_seeds, -1).mean(axis=1))
     return np.concatenate(importances)
 
