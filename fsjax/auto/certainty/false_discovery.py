@@ -201,11 +201,11 @@ def drawn_decoys(draw: Draw, seed: int, number: int) -> tuple[Columns, np.ndarra
 def decoy_model(X: Columns, groups: np.ndarray, row_groups: np.ndarray | None = None) -> Draw:
     """A function that draws a table of the columns ``(N, D)`` and a decoy of each.
 
-    Units of one numeric column get Gaussian knockoffs; the others, and the columns of a sparse
-    table, get copies with permuted rows. Whether a column or its decoy is among the first D is
-    drawn at random, so that no result depends on the position. The table has the units in an order
-    that follows from their values, so that decoys, and what a method does with the table, do not
-    depend on the order in which the columns come.
+    Numeric columns, also with missing values or of dates, get Gaussian knockoffs. Indicators,
+    categories, and the columns of a sparse table, get copies with permuted rows. Whether a column
+    or its decoy is among the first D is drawn at random, so that no result depends on the position.
+    The table has the units in an order that follows from their values, so that decoys, and what a
+    method does with the table, do not depend on the order in which the columns come.
 
     Args:
       X: the columns, dense or sparse.

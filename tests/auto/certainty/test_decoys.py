@@ -136,6 +136,21 @@ def test_categories_get_permuted_copies_and_their_own_units():
     assert in_order[:, 3].sum() == X[:, 1].sum()
 
 
+def test_decoys_of_numbers_with_missing_values_keep_their_correlations():
+    rng = np.random.default_rng(0)
+    X = neighbours(rng, 2000, 2, 0.9)
+    indicator = rng.random(2000) < 0.05
+    X[indicator, 1] = 0.0
+    groups = np.array([0, 1, 1])
+    both, units = decoy_model(np.column_stack([X, indicator]), groups)(rng)
+    value, missing = both[:, units == 3].T
+    # A permuted copy has a correlation of 0.
+    correlation = np.corrcoef(X.T)[0, 1]
+    assert np.corrcoef(X[:, 0], value)[0, 1] == pytest.approx(correlation, abs=0.05)
+    np.testing.assert_array_equal(np.sort(missing), np.sort(indicator))
+    assert (missing != indicator).any()
+
+
 def test_which_of_a_pair_stands_first_is_drawn_at_random():
     X = np.random.default_rng(0).normal(size=(50, 400))
     _, units = decoy_model(X, design_of_array(X, None, None).groups)(np.random.default_rng(1))
