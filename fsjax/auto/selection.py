@@ -77,7 +77,8 @@ class Selection(SelectionRecord):
       undecided: whether the permutation test shows neither a finding nor chance.
       level: significance level that ``p_value`` is compared with; NaN if there is none.
       score_interval: 95 % confidence interval of ``score``, in its unit.
-      judge: the model that predicts from the columns, in words.
+      judge: the model that predicts best from the columns in cross-validation, in words; without
+        ``judge=``, each fold has the one that predicts best within its training rows.
       comparisons: a row for each paired comparison of the whole procedure: ``what``, ``against``,
         ``difference`` of their scores, its 95 % interval ``low`` to ``high``, ``verdict`` in words,
         and over what it is paired (``pairs``).
