@@ -67,7 +67,8 @@ class Selection(SelectionRecord):
       fdr: the requested false discovery rate, or ``None``.
       p_value: of the test that decided whether the target is predicted better than chance.
       seconds: run time.
-      finished: whether every method and fold ran.
+      finished: whether every method ran in the first round of folds. Further rounds, permutations,
+        halves and decoys are as many as there was time for (``facts``).
       stopped: whether Ctrl-C ended the run.
       table: the content of ``columns.csv``: a row for each column that took part.
       curves: a row for each method and number of columns: ``mean``, ``error``, ``folds``.

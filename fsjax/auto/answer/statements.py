@@ -58,7 +58,8 @@ def sentences(
     return [
         _selected(findings, choice, contest.problem, fdr),
         f"Better than chance: {findings.verdict.words}.",
-        f"{_scores(findings, choice, metric)} {_judges(contest.judges_of_folds())}",
+        f"{_scores(findings, metric, contest.records.rounds())} "
+        f"{_judges(contest.judges_of_folds())}",
         *few_rows,
         *_certainty(findings, choice, contest.problem.keep),
         *comparison_sentences(
@@ -268,14 +269,18 @@ def _judges(folds: Counter[str]) -> str:
     )
 
 
-def _scores(findings: Findings, choice: Choice, metric: Metric) -> str:
-    """How well the selection predicts, with an interval, beside all columns and none."""
+def _scores(findings: Findings, metric: Metric, rounds: int) -> str:
+    """How well the selection predicts, with an interval, beside all columns and none.
+
+    Comparisons, which are over all rounds, may have the other sign; so the round is named.
+    """
     score, low, high = findings.score
     interval = ""
     if np.isfinite([low, high]).all():
         interval = f" (95 % interval {metric.show(low)} to {metric.show(high)})"
+    which = f", in the first of {rounds} rounds of folds" if rounds > 1 else ""
     return (
-        f"Cross-validated {metric.short} of the whole procedure, selection included: "
+        f"Cross-validated {metric.short} of the whole procedure, selection included{which}: "
         f"{metric.show(score)}{interval}; on the same folds, of this selection "
         f"{metric.show(findings.of_choice)}, of all columns "
         f"{metric.show(findings.all_columns)}, without any column "

@@ -200,7 +200,9 @@ class Contest:
                 merged_ranking(orders, problem.design.num_units, problem.sizes), problem
             )
         else:
-            train, seed = self.judged.parts(fold)[0], problem.seed + fold[1]
+            train, (number, place) = self.judged.parts(fold)[0], fold
+            # So that each round draws random columns of its own.
+            seed = problem.seed + number * problem.folds + place
             effort = self.expected.effort(name)
             ranking = rank(problem, name, train, problem.sizes, seed, effort)
             expected = self.expected.of_ranking(name)

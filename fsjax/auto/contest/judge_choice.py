@@ -1,9 +1,9 @@
 """Which judge predicts a fold: the one that predicts best on inner splits of its training rows.
 
-A judge that is chosen on the test rows, or for all folds together, makes all scores optimistic: by
-4.6 +- 0.4 points of accuracy on 60 tables of 60 rows of noise if it is the best of three on the
-folds, and by 2.7 +- 0.5 if it is the best on inner splits of all folds. Chosen for each fold by
-itself, it is 0.7 +- 0.5.
+A judge that is chosen on the test rows, or for all folds together, makes all scores optimistic.
+Against the mean of the three judges, on 90 tables of 60 rows and 12 columns of noise, the accuracy
+with all columns is higher by 4.8 +- 0.3 points if the best on the folds predicts, by 1.3 +- 0.4
+for the best on inner splits of all folds, and by -1.1 +- 0.5 if each fold chooses by itself.
 """
 
 from __future__ import annotations

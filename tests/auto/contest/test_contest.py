@@ -156,7 +156,10 @@ def test_each_fold_has_a_seed_of_its_own_and_the_effort_of_the_method(monkeypatc
     monkeypatch.setattr(ExpectedTime, "effort", lambda self, name: 0.3)
     contest = Contest(problem(columns=3, seed=7), Ledger(None), Clock(3600.0))
     contest.run_needed(1.0)
-    assert calls == [(96, "classification", 7 + fold, 0.3) for fold in range(5)]
+    contest.run_further_rounds(1.0)
+    rounds = len(contest.problem.rounds)
+    assert calls == [(96, "classification", 7 + fold, 0.3) for fold in range(5 * rounds)]
+    assert rounds > 1
 
 
 def test_the_chance_level_is_learnt_from_the_training_rows():
