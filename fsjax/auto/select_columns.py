@@ -67,11 +67,11 @@ def select(
     elimination, minimum redundancy, forward selection, forests, Boruta's shadow test, and their
     consensus) and networks of the library that suit the shape of the table compete under
     cross-validation, with the selection inside the training folds, at several numbers of columns,
-    cheapest first within the budget. One model, the judge, is chosen by inner validation and
-    predicts from every selection. The fewest columns within one standard error of the best score,
-    paired over the folds, are selected. Permuted targets show whether there is anything to find,
-    complementary halves of the rows how often each column is selected, and decoys (knockoffs and
-    permuted copies) how many columns are likely to be false.
+    cheapest first within the budget. In a fold one model, the judge, predicts from every selection,
+    chosen by inner validation on the training rows of the fold. The fewest columns within one
+    standard error of the best score, paired over the folds, are selected. Permuted targets show
+    whether there is anything to find, complementary halves of the rows how often each column is
+    selected, and decoys (knockoffs and permuted copies) how many columns are likely to be false.
 
     Args:
       X: ``(N, columns)`` a pandas DataFrame of numbers, text, dates and truth values; or numbers,
@@ -86,7 +86,7 @@ def select(
         Poisson deviance), ``'concordance_index'``; or the name of any scorer of scikit-learn.
       judge: the model that predicts from the selected columns: ``'linear'``, ``'rbf'`` or
         ``'trees'``, or any estimator of scikit-learn; by default whichever of the three predicts
-        best.
+        best within the training rows of each fold.
       budget: time, for example ``'90s'``, ``'5min'``, ``'1h'`` or seconds; ``None`` sets no limit.
       fdr: false discovery rate in (0, 1): selects all columns whose estimated rate is at most this.
         By default the fewest columns that predict as well as the best are selected.

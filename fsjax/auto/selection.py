@@ -67,7 +67,8 @@ class Selection(SelectionRecord):
       fdr: the requested false discovery rate, or ``None``.
       p_value: of the test that decided whether the target is predicted better than chance.
       seconds: run time.
-      finished: whether every method and fold ran.
+      finished: whether every method ran in the first round of folds. Further rounds, permutations,
+        halves and decoys are as many as there was time for (``facts``).
       stopped: whether Ctrl-C ended the run.
       table: the content of ``columns.csv``: a row for each column that took part.
       curves: a row for each method and number of columns: ``mean``, ``error``, ``folds``.
@@ -77,7 +78,8 @@ class Selection(SelectionRecord):
       undecided: whether the permutation test shows neither a finding nor chance.
       level: significance level that ``p_value`` is compared with; NaN if there is none.
       score_interval: 95 % confidence interval of ``score``, in its unit.
-      judge: the model that predicts from the columns, in words.
+      judge: the model that predicts best from the columns in cross-validation, in words; without
+        ``judge=``, each fold has the one that predicts best within its training rows.
       comparisons: a row for each paired comparison of the whole procedure: ``what``, ``against``,
         ``difference`` of their scores, its 95 % interval ``low`` to ``high``, ``verdict`` in words,
         and over what it is paired (``pairs``).

@@ -111,13 +111,36 @@ def read_unused(y: Any) -> LabelledTarget:
 
 def read_exactly(y: Any) -> LabelledTarget:
     """Numbers as float64; DataError for anything else."""
+    names = list(getattr(y, "columns", ()))
     y = _array(y)
     try:
         return y.astype(np.float64), None
     except (TypeError, ValueError):
+        if y.ndim == 2 and y.shape[1] > 1:
+            raise DataError(_text_among(pd.DataFrame(y, columns=names or None))) from None
         raise DataError(
             "y holds values that are not numbers; give numbers, or task='classification' for labels"
         ) from None
+
+
+def _text_among(outputs: pd.DataFrame) -> str:
+    """The message about the first text in several outputs."""
+    column, value = next(
+        (name, value) for name, of in outputs.items() for value in of if not _is_number(value)
+    )
+    return (
+        f"y has several columns, of which {column!r} holds {str(value)!r}; give numbers in each. "
+        "For a time and an event choose task='survival', and write 1 for an event and 0 where none "
+        "was seen"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        np.asarray(value).astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def read_survival(y: Any) -> LabelledTarget:

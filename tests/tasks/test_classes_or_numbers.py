@@ -16,6 +16,7 @@ from fsjax.errors import DataError
 from fsjax.estimators import FisherScore
 from fsjax.tables.readers.target_columns import encode_target
 from fsjax.tasks.classes_or_numbers import kind_of_target
+from fsjax.tasks.targets import read_exactly
 
 #: 60 different whole numbers in 100 rows.
 MANY = np.resize(np.arange(60), 100)
@@ -123,3 +124,13 @@ def test_masked_values_are_refused() -> None:
         fsjax.select(X.data, y)
     with pytest.raises(DataError, match="X has 2 masked values"):
         fsjax.select(X, y.data)
+
+
+@pytest.mark.parametrize("outputs", ["frame", "array"])
+def test_texts_among_several_outputs_are_named(outputs) -> None:
+    y = pd.DataFrame({"time": [1.0, 2.0], "state": ["alive", "dead"]})
+    with pytest.raises(DataError, match=r"of which ('state'|1) holds 'alive'.*task='survival'"):
+        read_exactly(y if outputs == "frame" else y.to_numpy())
+    days = y.assign(state=pd.to_datetime(["2020-01-01", "2020-01-02"])).astype(object)
+    with pytest.raises(DataError, match="'state' holds '2020-01-01 00:00:00'"):
+        read_exactly(days)

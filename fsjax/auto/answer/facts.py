@@ -16,8 +16,9 @@ class Facts:
       classes: their names, or ``None``.
       row_groups: whether rows belong to groups.
       folds, rounds: of cross-validation.
-      judge_name: of the model that predicts.
-      judges_tried: scores of the models that it was chosen from, ``None`` where one failed.
+      judge_name: of the model that predicts best in cross-validation.
+      judges_tried: scores of the models that it was chosen from, ``None`` where one failed; each
+        fold has the one that predicts best within its training rows.
       permutations, as_good: of the target, and those that are predicted as well as it is.
       permutation_p_value: ``None`` without permutations.
       folds_p_value: one-sided, of the score of the whole procedure over its folds.

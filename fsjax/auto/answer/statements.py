@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -57,7 +58,8 @@ def sentences(
     return [
         _selected(findings, choice, contest.problem, fdr),
         f"Better than chance: {findings.verdict.words}.",
-        _scores(findings, choice, metric, contest.judge.words),
+        f"{_scores(findings, metric, contest.records.rounds())} "
+        f"{_judges(contest.judges_of_folds())}",
         *few_rows,
         *_certainty(findings, choice, contest.problem.keep),
         *comparison_sentences(
@@ -256,18 +258,33 @@ def _discoveries(findings: Findings, units: int, fdr: float, no_decoys: str | No
     return f"No column has {rate}.{needed}{kept}"
 
 
-def _scores(findings: Findings, choice: Choice, metric: Metric, judge: str) -> str:
-    """How well the selection predicts, with an interval, beside all columns and none."""
+def _judges(folds: Counter[str]) -> str:
+    """Which models predict, by the number of folds in which each does."""
+    if len(folds) == 1:
+        return f"All predictions are made by {next(iter(folds))}."
+    parts = [f"{words} in {number}" for words, number in folds.most_common()]
+    return (
+        "Each fold is predicted by the model that predicts best within its training rows: "
+        f"{', '.join(parts)} of {folds.total()} folds."
+    )
+
+
+def _scores(findings: Findings, metric: Metric, rounds: int) -> str:
+    """How well the selection predicts, with an interval, beside all columns and none.
+
+    Comparisons, which are over all rounds, may have the other sign; so the round is named.
+    """
     score, low, high = findings.score
     interval = ""
     if np.isfinite([low, high]).all():
         interval = f" (95 % interval {metric.show(low)} to {metric.show(high)})"
+    which = f", in the first of {rounds} rounds of folds" if rounds > 1 else ""
     return (
-        f"Cross-validated {metric.short} of the whole procedure, selection included: "
+        f"Cross-validated {metric.short} of the whole procedure, selection included{which}: "
         f"{metric.show(score)}{interval}; on the same folds, of this selection "
         f"{metric.show(findings.of_choice)}, of all columns "
         f"{metric.show(findings.all_columns)}, without any column "
-        f"{metric.show(findings.no_columns)}. All predictions are made by {judge}."
+        f"{metric.show(findings.no_columns)}."
     )
 
 

@@ -36,7 +36,7 @@ def confusion_table(contest: Contest, choice: Choice, classes: Names) -> pd.Data
                 return None
             columns = problem.design.columns_of(order)
         train, test = parts(problem.design, problem.y, fold, problem.weights)
-        model, X = fitted(contest.judge, problem.task, train, test, columns)
+        model, X = fitted(contest.judged.judge((0, place)), problem.task, train, test, columns)
         np.add.at(counts, (test.y, model.predict(X).astype(int)), 1)
     return pd.DataFrame(counts, index=list(classes), columns=list(classes))
 

@@ -117,8 +117,9 @@ def decoy_columns(
 ) -> Callable[[np.random.Generator], np.ndarray]:
     """A function that draws a decoy of each column of a dense table.
 
-    A column that is its own group and has more than :data:`MAX_DISTINCT` different values gets a
-    Gaussian knockoff. The columns of other groups get permuted copies, each group as a whole.
+    A column of more than :data:`MAX_DISTINCT` different values gets a Gaussian knockoff, also in a
+    group: a permuted copy of a number with missing values would lose its correlations with other
+    columns. Indicators and categories get permuted copies, together within a group.
 
     Args:
       X: ``(N, D)`` finite numbers.
@@ -128,9 +129,7 @@ def decoy_columns(
     Returns:
       From a random generator to ``(N, D)``.
     """
-    sizes = np.bincount(groups)
-    distinct = np.array([len(np.unique(column)) for column in X.T])
-    numeric = (sizes[groups] == 1) & (distinct > MAX_DISTINCT)
+    numeric = np.array([len(np.unique(column)) > MAX_DISTINCT for column in X.T])
     draw_knockoffs = knockoff_model(X[:, numeric], row_groups) if numeric.any() else None
 
     def draw(rng: np.random.Generator) -> np.ndarray:

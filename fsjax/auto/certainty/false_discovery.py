@@ -201,11 +201,11 @@ def drawn_decoys(draw: Draw, seed: int, number: int) -> tuple[Columns, np.ndarra
 def decoy_model(X: Columns, groups: np.ndarray, row_groups: np.ndarray | None = None) -> Draw:
     """A function that draws a table of the columns ``(N, D)`` and a decoy of each.
 
-    Units of one numeric column get Gaussian knockoffs; the others, and the columns of a sparse
-    table, get copies with permuted rows. Whether a column or its decoy is among the first D is
-    drawn at random, so that no result depends on the position. The table has the units in an order
-    that follows from their values, so that decoys, and what a method does with the table, do not
-    depend on the order in which the columns come.
+    Numeric columns, also with missing values or of dates, get Gaussian knockoffs. Indicators,
+    categories, and the columns of a sparse table, get copies with permuted rows. Whether a column
+    or its decoy is among the first D is drawn at random, so that no result depends on the position.
+    The table has the units in an order that follows from their values, so that decoys, and what a
+    method does with the table, do not depend on the order in which the columns come.
 
     Args:
       X: the columns, dense or sparse.
@@ -235,26 +235,36 @@ def decoy_model(X: Columns, groups: np.ndarray, row_groups: np.ndarray | None = 
 
 
 def order_by_content(X: Columns, groups: np.ndarray) -> np.ndarray:
-    """An order ``(D,)`` of the columns that depends on the values of their units alone.
+    """An order ``(D,)`` of the columns that depends on the ranks of their values.
 
-    The columns of a unit stay together, in their order; units of equal values stay in theirs.
+    Values decide between equal ranks only, so that scales such as metres do not matter. The columns
+    of a unit stay together, in their order; units of equal values stay in theirs.
     """
     columns = by_column(X)
     members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
-    digests = [_digest(columns, unit) for unit in members]
-    return np.concatenate([members[unit] for unit in np.argsort(digests, kind="stable")])
+    digests = [(_digest(columns, unit, _ranks), _digest(columns, unit)) for unit in members]
+    order = sorted(range(len(members)), key=digests.__getitem__)
+    return np.concatenate([members[unit] for unit in order])
 
 
-def _digest(X: np.ndarray | csc_array, columns: np.ndarray) -> int:
-    """A number from the values of some columns."""
+def _ranks(values: np.ndarray) -> np.ndarray:
+    return np.unique(values, return_inverse=True)[1]
+
+
+def _digest(
+    X: np.ndarray | csc_array,
+    columns: np.ndarray,
+    of: Callable[[np.ndarray], np.ndarray] = np.ascontiguousarray,
+) -> bytes:
+    """A checksum of a function of the values in some columns, or of those that they store."""
     checksum = hashlib.blake2b(digest_size=8)
     for column in columns:
         if isinstance(X, np.ndarray):
-            checksum.update(np.ascontiguousarray(X[:, column]).tobytes())
+            checksum.update(of(X[:, column]).tobytes())
         else:
             stored = slice(*X.indptr[column : column + 2])
-            checksum.update(X.indices[stored].tobytes() + X.data[stored].tobytes())
-    return int.from_bytes(checksum.digest(), "big")
+            checksum.update(X.indices[stored].tobytes() + of(X.data[stored]).tobytes())
+    return checksum.digest()
 
 
 def swapped(swap: np.ndarray) -> np.ndarray:

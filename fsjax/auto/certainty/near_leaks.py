@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import r2_score, roc_auc_score
@@ -76,7 +77,7 @@ def leak_notes(problem: Problem, classes: Names) -> tuple[Note, ...]:
         note
         for note in (
             *near_leaks(sample, y, task, leaking, groups, problem.seed, classes),
-            *telling_absences(sample, goals_of(y, task, classes), classes),
+            *telling_absences(sample, goals_of(y, task, classes), classes, groups),
         )
         if note.column not in leaking
     ]
@@ -92,15 +93,19 @@ def leak_notes(problem: Problem, classes: Names) -> tuple[Note, ...]:
     )
 
 
-def telling_absences(design: Design, goals: Goals, classes: Names = None) -> list[Note]:
+def telling_absences(
+    design: Design, goals: Goals, classes: Names = None, row_groups: np.ndarray | None = None
+) -> list[Note]:
     """Notes on columns whose values are filled in, or missing, only where one class is.
 
-    Codes that stand for missing values count as missing.
+    Codes that stand for missing values count as missing. The rows of a group count once for each
+    class, with and without a value.
     """
     notes: dict[int, Note] = {}
-    for unit, missing, code in _absences(design):
+    what = "rows" if row_groups is None else "groups of rows"
+    for unit, absent, code in _absences(design):
         for name, goal in goals.classes.items():
-            labels = goal.astype(int)
+            labels, missing = _by_group(goal.astype(int), absent, row_groups, distinct=True)
             for word, rows in (("has a value", ~missing), (f"is {code or 'missing'}", missing)):
                 counts = np.bincount(labels[rows], minlength=int(labels.max()) + 1)
                 label, total = int(counts.argmax()), int(counts.sum())
@@ -116,12 +121,13 @@ def telling_absences(design: Design, goals: Goals, classes: Names = None) -> lis
                         where = f"{'with' if label else 'without'} {name}"
                     many = "all" if counts[label] == total else f"{counts[label]:,}"
                     text = (
-                        f"{word} in {total:,} rows, {many} {where}, as "
-                        f"{100 * share:.0f} % of all rows are: perhaps a near leak; {CHECK}"
+                        f"{word} in {total:,} {what}, {many} {where}, as "
+                        f"{100 * share:.0f} % of all {what} are: perhaps a near leak; {CHECK}"
                     )
                     notes.setdefault(unit, Note(design.units[unit], "near leak", text))
         for name, goal in goals.numbers.items():
-            area = _area(goal, missing)
+            numbers, missing = _by_group(goal, absent, row_groups)
+            area = _area(numbers, missing)
             if min(missing.sum(), (~missing).sum()) >= _FILLED and max(area, 1 - area) >= _PURE:
                 text = (
                     f"is {code or 'missing'} almost exactly where {name or 'the target'} is "
@@ -142,8 +148,8 @@ def near_leaks(
 ) -> list[Note]:
     """Notes on columns that reach by themselves nearly what all reach, and far more than the rest.
 
-    Each column is scored by a small tree on rows that the tree has not seen, and by its ranks; the
-    others together by a forest and a linear model.
+    Each column is scored by a small tree on rows that the tree has not seen, and by its ranks or,
+    of categories, by a linear model; the others together by a forest and a linear model.
 
     Args:
       without: names of units that do not take part, the likely leaks.
@@ -241,7 +247,10 @@ def _association(X: Any, goal: _Goal) -> np.ndarray:
 
 
 def _score_of_unit(X: np.ndarray, goal: _Goal) -> float:
-    """Score of a unit ``(N, d)`` by a small tree; of a single column also by its ranks."""
+    """Score of a unit ``(N, d)`` by a small tree, and by its ranks or, of categories, linearly.
+
+    A small tree splits off few of many categories.
+    """
     leaf = max(3, len(X) // 100)
     # Trees see 32 bits.
     (X,) = standardise(X)
@@ -252,7 +261,7 @@ def _score_of_unit(X: np.ndarray, goal: _Goal) -> float:
         lambda: DecisionTreeRegressor(max_leaf_nodes=32, min_samples_leaf=leaf, random_state=0),
     )
     if X.shape[1] > 1:
-        return score
+        return max(score, _linear_score(X, goal))
     if goal.metric == "R2":
         return max(score, float(rank_correlations(X, goal.values[:, None])[0, 0] ** 2))
     if goal.values.max() == 1:
@@ -278,8 +287,12 @@ def _score_of_units(design: Design, X: Any, goal: _Goal, units: list[int]) -> fl
             lambda: RandomForestClassifier(100, min_samples_leaf=2, random_state=0),
             lambda: RandomForestRegressor(60, min_samples_leaf=2, max_features=0.5, random_state=0),
         ),
-        _out_of_fold(values, goal, lambda: LogisticRegression(C=0.3, max_iter=300), RidgeCV),
+        _linear_score(values, goal),
     )
+
+
+def _linear_score(X: np.ndarray, goal: _Goal) -> float:
+    return _out_of_fold(X, goal, lambda: LogisticRegression(C=0.3, max_iter=300), RidgeCV)
 
 
 def _out_of_fold(
@@ -314,6 +327,20 @@ def _absences(design: Design) -> list[tuple[int, np.ndarray, str]]:
             shown = ", ".join(f"{value:.7g}" for value in code.values)
             absences.append((int(design.groups[column]), np.isin(values, code.values), shown))
     return absences
+
+
+def _by_group(
+    goal: np.ndarray, absent: np.ndarray, row_groups: np.ndarray | None, distinct: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Goal and absence of rows, or of groups: their means, or each ``distinct`` value once."""
+    if row_groups is None:
+        return goal, absent
+    frame = pd.DataFrame({"group": row_groups, "absent": absent, "goal": goal})
+    if distinct:
+        frame = frame.drop_duplicates()
+    else:
+        frame = frame.groupby(["group", "absent"], as_index=False).mean()
+    return frame["goal"].to_numpy(), frame["absent"].to_numpy(bool)
 
 
 def _area(numbers: np.ndarray, rows: np.ndarray) -> float:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -44,7 +46,7 @@ class Contest:
     Attributes:
       judge: that of the problem.
       records: what ran in each fold.
-      judged: the judge on the folds.
+      judged: the judges on the folds.
       expected: how long work will take.
       left_out: why methods did not take part or did not finish.
     """
@@ -55,7 +57,7 @@ class Contest:
         self.problem, self.ledger, self.clock = problem, ledger, clock
         self.judge = problem.judge
         self.records = FoldRecords(problem, ledger)
-        self.judged = JudgedFolds(problem, problem.judge)
+        self.judged = JudgedFolds(problem, problem.judge, ledger)
         self.expected = ExpectedTime(problem, self.records, ledger, clock)
         self.left_out: dict[str, str] = {}
 
@@ -63,6 +65,11 @@ class Contest:
     def late(self) -> list[str]:
         """The methods for which there was no time so far."""
         return [name for name, why in self.left_out.items() if why.startswith(NO_TIME)]
+
+    def judges_of_folds(self) -> Counter[str]:
+        """The models that predict, in words, and the number of folds in which each does."""
+        folds = [fold for fold in chain(*self.records.folds) if self.records.have(ALL, fold)]
+        return Counter(self.judged.judge(fold).words for fold in folds)
 
     def run_needed(self, share: float) -> None:
         """Runs :data:`NEEDED` fold by fold, because a few folds are enough for a result."""
@@ -193,7 +200,9 @@ class Contest:
                 merged_ranking(orders, problem.design.num_units, problem.sizes), problem
             )
         else:
-            train, seed = self.judged.parts(fold)[0], problem.seed + fold[1]
+            train, (number, place) = self.judged.parts(fold)[0], fold
+            # So that each round draws random columns of its own.
+            seed = problem.seed + number * problem.folds + place
             effort = self.expected.effort(name)
             ranking = rank(problem, name, train, problem.sizes, seed, effort)
             expected = self.expected.of_ranking(name)

@@ -9,11 +9,10 @@ import numpy as np
 
 from fsjax.auto.contest import schedule
 from fsjax.auto.contest.budget import Clock
-from fsjax.auto.contest.folds import parts
 from fsjax.auto.contest.judge import Judge, Tried, choose_judge, judges_of
+from fsjax.auto.contest.judge_choice import TRIAL_COLUMNS, TRIAL_ROWS, trial_splits
 from fsjax.auto.contest.problem import Problem, on_rows, representative_rows, sizes_of
 from fsjax.auto.contest.progress_file import Ledger, json_number
-from fsjax.auto.contest.rankers import SIMPLE
 
 #: Numbers of rows on which methods are compared: the largest that there is time for.
 ROWS: Final = (10_000, 6_000, 4_000, 2_500, 1_500, 1_000, 600, 300)
@@ -21,9 +20,8 @@ ROWS: Final = (10_000, 6_000, 4_000, 2_500, 1_500, 1_000, 600, 300)
 #: Most values of the compared rows; several folds of them are in memory at a time.
 _NUMBERS: Final = 10_000_000
 
-#: Most rows and columns on which judges are tried, their folds for few and for many rows, and the
-#: number of rows that counts as many.
-_TRIAL_ROWS, _TRIAL_COLUMNS, _TRIAL_FOLDS, _FEW = 1_000, 50, (5, 3), 300
+#: Folds in which judges are tried for few and for many rows, and the number that counts as many.
+_TRIAL_FOLDS, _FEW = (5, 3), 300
 
 #: Rows, and numbers of columns, that a judge must have time for to be chosen.
 _MIN_ROWS, _MIN_SIZES = 1_500, 6
@@ -39,7 +37,7 @@ _COLUMN_GROWTH: Final = {"rbf": 0.7, "linear": 0.7}
 def fit_to_budget(
     problem: Problem, user_judge: Judge | None, ledger: Ledger, clock: Clock
 ) -> Problem:
-    """The problem as methods compete on it: perhaps fewer rows, a judge, and numbers of columns.
+    """The problem as methods compete on it: perhaps fewer rows, judges, and numbers of columns.
 
     Args:
       problem: data and settings, with all rows.
@@ -53,6 +51,7 @@ def fit_to_budget(
     }
     return sample.replace(
         judge=judges[record["judge"]],
+        judges=tuple(judges[name] for name in record.get("judges", [record["judge"]])),
         tried=tuple(Tried(*fields) for fields in record["tried"]),
         sizes=tuple(record["sizes"]),
     )
@@ -60,16 +59,11 @@ def fit_to_budget(
 
 def _make(problem: Problem, user_judge: Judge | None, clock: Clock) -> dict[str, Any]:
     """The plan as JSON values."""
-    trial = on_rows(problem, representative_rows(problem, _TRIAL_ROWS))
+    trial = on_rows(problem, representative_rows(problem, TRIAL_ROWS))
     folds = trial.rounds[0][-_TRIAL_FOLDS[len(trial.y) >= _FEW] :]
-    splits = []
-    for fold in folds:
-        train, test = parts(trial.design, trial.y, fold, trial.weights)
-        scores = SIMPLE["univariate"](train, problem.task, problem.seed, 1.0)
-        columns = np.sort(np.argsort(-scores, kind="stable")[:_TRIAL_COLUMNS])
-        splits.append((train, test, columns))
+    splits = trial_splits(trial, folds)
     num_columns, units = len(problem.design.names), problem.design.num_units
-    seen = min(_TRIAL_COLUMNS, num_columns)
+    seen = min(TRIAL_COLUMNS, num_columns)
     # A judge with time for only a few rows or numbers of columns is worth less than a plain one.
     fewest = sizes_of(units, len(problem.keep), thin=True)[:_MIN_SIZES]
     most_grown = max(min(len(problem.y), _MIN_ROWS) / len(trial.y), 1.0)
@@ -93,16 +87,23 @@ def _make(problem: Problem, user_judge: Judge | None, clock: Clock) -> dict[str,
 
     candidates = (user_judge,) if user_judge else judges_of(problem.task)
     judge, tried = choose_judge(candidates, problem.task, problem.metric, splits, affordable)
-    seconds = {result.name: result.seconds for result in tried}[judge.name]
+    seconds = {result.name: result.seconds for result in tried}
 
-    def fits(sizes: tuple[int, ...], rows: int) -> bool:
+    def fits(sizes: tuple[int, ...], rows: int, judge: Judge = judge) -> bool:
         grown = rows * (trial.folds - 1) / trial.folds / len(folds[0].train)
-        return affordable(judge, seconds, sizes, max(grown, 0.3))
+        return affordable(judge, seconds[judge.name], sizes, max(grown, 0.3))
 
     sizes, rows = _fitting(problem, fits)
+    scored = {result.name for result in tried if not np.isnan(result.score)}
+    fitting = [
+        choice.name
+        for choice in candidates
+        if choice == judge or (choice.name in scored and fits(sizes, rows, choice))
+    ]
     return {
         "rows": rows,
         "judge": judge.name,
+        "judges": fitting,
         "tried": [
             [trial.name, trial.words, json_number(trial.score), trial.seconds]
             for trial in (tried if len(candidates) > 1 else ())

@@ -1,8 +1,9 @@
 """The judge: the model that predicts held-out rows from selected columns.
 
-All methods and numbers of columns have the same judge, so that their scores can be compared: a
-linear model, a support vector machine with an RBF kernel, or boosted trees, whichever predicts best
-under an inner validation (:func:`choose_judge`); or any estimator of scikit-learn.
+In a fold, all methods and numbers of columns have the same judge, so that their scores can be
+compared: a linear model, a support vector machine with an RBF kernel, or boosted trees, whichever
+predicts best within the training rows of the fold (:mod:`fsjax.auto.contest.judge_choice`); or any
+estimator of scikit-learn.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class Judged(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """Result of one judge in the inner validation.
+    """Result of one judge in cross-validation.
 
     Attributes:
       name, words: of the judge.

@@ -41,8 +41,9 @@ class Problem:
       methods: names of the contenders, cheapest first.
       seed: of all random draws.
       sizes: numbers of units that are tried, ascending; each includes the units of ``keep``.
-      judge: the model that predicts; ``None`` until it is chosen.
-      tried: results of the judges in the inner validation.
+      judge: the model that predicts best in cross-validation; ``None`` until it is chosen.
+      judges: those among which each fold chooses by its training rows; ``judge`` alone if empty.
+      tried: results of the judges in cross-validation.
       row_groups: ``(N,)`` numbers of groups of rows, or ``None``.
       ordered: whether the rows are in order of time.
       keep: units that are always selected.
@@ -60,6 +61,7 @@ class Problem:
     seed: int
     sizes: tuple[int, ...] = ()
     judge: Judge | None = None
+    judges: tuple[Judge, ...] = ()
     tried: tuple[Tried, ...] = ()
     row_groups: np.ndarray | None = None
     ordered: bool = False

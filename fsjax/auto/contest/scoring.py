@@ -32,6 +32,12 @@ _SHARES: Final = (
     "roc_auc", "top_k_accuracy",
 )  # fmt: skip
 
+#: Further scorers that are at most 1; others, such as mutual information, may be larger.
+_AT_MOST_ONE: Final = (
+    "adjusted_", "completeness", "d2", "explained_variance", "fowlkes", "homogeneity", "matthews",
+    "normalized_", "r2", "rand_score", "v_measure",
+)  # fmt: skip
+
 #: Smaller scores of unknown scale, such as errors in a small unit, are shown by significant digits.
 _SMALL: Final = 0.1
 
@@ -332,4 +338,4 @@ def _bounds_of_scorer(name: str) -> tuple[float, float]:
     if name.startswith("neg_"):
         return -np.inf, 0.0
     lowest = 0.0 if name.startswith(_SHARES) else -np.inf
-    return lowest, np.inf if "likelihood_ratio" in name else 1.0
+    return lowest, 1.0 if name.startswith((*_SHARES, *_AT_MOST_ONE)) else np.inf

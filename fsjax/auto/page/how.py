@@ -60,6 +60,7 @@ def _judge(selection: SelectionRecord) -> str:
     tried = {name: score for name, score in facts.judges_tried.items() if score is not None}
     metric = metric_named(selection.metric, selection.task)
     scores = ", ".join(f"{_JUDGES[name]} {metric.show(score)}" for name, score in tried.items())
-    chosen = f" (inner validation: {scores})" if scores else ""
+    chosen = f" (cross-validated: {scores}; each fold has the best on its training rows)"
+    chosen = chosen if scores else ""
     wide = facts.nonzeros is not None and facts.columns_offered > FEW
     return selection.judge + chosen + ("; from all columns a linear model" if wide else "")

@@ -273,7 +273,7 @@ def _number_part(
     for code in sentinels(values):
         as_missing = code.known and imputed
         advice = (
-            "taken as missing (impute=None keeps it)"
+            "taken as missing (impute=None, or --impute=none, keeps it)"
             if as_missing
             else "if it stands for a missing value, leave these cells empty"
         )

@@ -111,6 +111,6 @@ def without_sentinel_dates(dates: pd.Series) -> tuple[pd.Series, str]:
     far = sentinels(days, _MISSING_DATES, 1, lambda day, _: str(np.datetime64(int(day), "D")))
     for code in far:
         if code.known:
-            known = f"{code.remark}; taken as missing (impute=None keeps it)"
+            known = f"{code.remark}; taken as missing (impute=None, or --impute=none, keeps it)"
             return dates.where(~np.isin(days, code.values)), known
     return dates, ""

@@ -7,6 +7,7 @@ import pytest
 
 from fsjax.auto.answer.statements import (
     _certainty,
+    _scores,
     _selected,
     leaks_left_out,
     on_equal_rows,
@@ -17,6 +18,7 @@ from fsjax.auto.certainty.stability import Frequencies
 from fsjax.auto.contest.method_names import ALL
 from fsjax.auto.contest.rankers import Ranking
 from fsjax.auto.contest.rule import Choice
+from fsjax.auto.contest.scoring import METRICS
 from fsjax.auto.reading.notes import Note
 
 
@@ -74,6 +76,12 @@ def findings(number, frequency, rates, halves=50, sets=5, method="l1", known=Non
 def test_certainty(result, said, unsaid):
     text = " ".join(_certainty(result, result.choice, ()))
     assert all(part in text for part in said.split("|")) and unsaid not in text
+
+
+def test_the_round_of_the_scores_is_named_where_comparisons_have_more():
+    result, metric = findings(1, [1.0], [0.1]), METRICS["accuracy"]
+    assert "selection included, in the first of 4 rounds of folds: 90" in _scores(result, metric, 4)
+    assert "selection included: 90" in _scores(result, metric, 1)
 
 
 @pytest.mark.parametrize(

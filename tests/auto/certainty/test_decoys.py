@@ -20,6 +20,7 @@ from fsjax.auto.certainty.false_discovery import (
     false_discovery_rates,
     known_rates,
     network_scores,
+    order_by_content,
     simple_scores,
     smallest_rate,
     swapped,
@@ -49,6 +50,19 @@ def test_knockoffs_swap_with_their_columns():
     # ... and as little with their own as that allows.
     assert np.diag(both[:6, 6:]).max() < 0.9
     assert np.diag(both[:6, 6:]).mean() < 0.75
+
+
+def test_the_order_of_decoys_does_not_depend_on_units_of_measurement():
+    X = np.random.default_rng(0).normal(size=(40, 8))
+    groups, scales = np.arange(8), np.r_[1000.0, 3.7, np.ones(6)]
+    order = order_by_content(X, groups)
+    np.testing.assert_array_equal(order_by_content(X * scales, groups), order)
+    np.testing.assert_array_equal(order_by_content(X.astype(np.float32), groups), order)
+    np.testing.assert_array_equal(order_by_content(X[:, ::-1], groups), 7 - order)
+    # Equal ranks are told apart by their values.
+    tied = np.column_stack([X[:, 0], 2 * X[:, 0]])
+    first = order_by_content(tied, np.arange(2))
+    np.testing.assert_array_equal(order_by_content(tied[:, ::-1], np.arange(2)), 1 - first)
 
 
 def test_knockoffs_of_many_columns_keep_the_correlations_with_neighbours():
@@ -134,6 +148,21 @@ def test_categories_get_permuted_copies_and_their_own_units():
     np.testing.assert_array_equal(in_order[:, :2], X)
     np.testing.assert_array_equal(np.sort(units), [0, 1, 2, 3])
     assert in_order[:, 3].sum() == X[:, 1].sum()
+
+
+def test_decoys_of_numbers_with_missing_values_keep_their_correlations():
+    rng = np.random.default_rng(0)
+    X = neighbours(rng, 2000, 2, 0.9)
+    indicator = rng.random(2000) < 0.05
+    X[indicator, 1] = 0.0
+    groups = np.array([0, 1, 1])
+    both, units = decoy_model(np.column_stack([X, indicator]), groups)(rng)
+    value, missing = both[:, units == 3].T
+    # A permuted copy has a correlation of 0.
+    correlation = np.corrcoef(X.T)[0, 1]
+    assert np.corrcoef(X[:, 0], value)[0, 1] == pytest.approx(correlation, abs=0.05)
+    np.testing.assert_array_equal(np.sort(missing), np.sort(indicator))
+    assert (missing != indicator).any()
 
 
 def test_which_of_a_pair_stands_first_is_drawn_at_random():

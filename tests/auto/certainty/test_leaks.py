@@ -196,6 +196,31 @@ def test_values_that_are_there_only_in_one_class():
     assert "is -4000 in" in by_column["code"] and "all of class 'alive'" in by_column["code"]
 
 
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_rows_of_a_group_are_one_witness_of_a_missing_value(task):
+    """One of 60 patients without a measurement says nothing, however many rows there are of him."""
+    rng = np.random.default_rng(0)
+    of_group = np.arange(60) % 2 if task == "classification" else rng.normal(size=60).round(2)
+    groups = np.repeat(np.arange(60), np.where(np.arange(60) == np.argmax(of_group), 100, 20))
+    frame = pd.DataFrame(rng.normal(size=(len(groups), 2)), columns=list("ab"))
+    y = of_group[groups]
+    frame.loc[groups == np.argmax(of_group), "a"] = np.nan
+    frame.loc[y > np.median(of_group), "b"] = np.nan
+    found = telling_absences(design(frame, "median"), goals_of(y, task), None, groups)
+    assert names(found) == ["b"]
+    assert ("30 groups of rows" in found[0].text) == (task == "classification")
+    assert names(absences(frame, y, task)) == ["a", "b"]
+
+
+def test_many_bins_of_a_target_are_a_near_leak():
+    """A small tree of indicators splits off few of them; a linear model knows all."""
+    rng, frame = noise()
+    y = 10 * frame["a"] + 5 * frame["b"] + 5 * rng.normal(size=ROWS)
+    frame["bin"] = pd.cut(y, 18).astype(str)
+    frame["town"] = rng.choice(list("uvwxyz"), ROWS)
+    assert names(near(frame, y, "regression")) == ["bin"]
+
+
 def test_values_that_are_missing_by_target_of_other_tasks():
     rng, frame = noise()
     score = frame["a"] + rng.normal(size=ROWS)

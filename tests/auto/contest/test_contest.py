@@ -1,6 +1,6 @@
 """Who competes, on which rows, in which order, and what is left out for lack of time.
 
-Covers ``fsjax.auto.contest.judged_folds``.
+Covers ``fsjax.auto.contest.judged_folds`` and ``fsjax.auto.contest.judge_choice``.
 """
 
 import dataclasses
@@ -24,6 +24,7 @@ from fsjax.auto.contest.expected_time import ExpectedTime
 from fsjax.auto.contest.fit_to_budget import fit_to_budget
 from fsjax.auto.contest.fold_records import chance_level
 from fsjax.auto.contest.judge import judges_of
+from fsjax.auto.contest.judge_choice import trial_splits
 from fsjax.auto.contest.network_settings import contenders
 from fsjax.auto.contest.problem import (
     Problem,
@@ -155,7 +156,10 @@ def test_each_fold_has_a_seed_of_its_own_and_the_effort_of_the_method(monkeypatc
     monkeypatch.setattr(ExpectedTime, "effort", lambda self, name: 0.3)
     contest = Contest(problem(columns=3, seed=7), Ledger(None), Clock(3600.0))
     contest.run_needed(1.0)
-    assert calls == [(96, "classification", 7 + fold, 0.3) for fold in range(5)]
+    contest.run_further_rounds(1.0)
+    rounds = len(contest.problem.rounds)
+    assert calls == [(96, "classification", 7 + fold, 0.3) for fold in range(5 * rounds)]
+    assert rounds > 1
 
 
 def test_the_chance_level_is_learnt_from_the_training_rows():
@@ -259,6 +263,25 @@ def test_a_method_that_fails_is_not_tried_again_and_does_not_lose_the_others(mon
     contest.run_simple(0.9)
     assert contest.left_out == {"l1": "failed: singular"} and not contest.late
     assert "mrmr" in {name for name, _ in contest.records.scores()}
+
+
+def test_the_judge_of_a_fold_does_not_know_its_test_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4)), np.resize([0, 1], 60)
+    chosen = []
+    for targets in (y, rng.permutation(y)):
+        table = problem(y=y, design=design_of_array(X, None, None))
+        sample = fit_to_budget(table, None, Ledger(None), Clock(3600.0))
+        assert len(sample.judges) == 3
+        fold = sample.rounds[0][0]
+        # The judge stays, whatever the targets of the test rows are.
+        sample.y[fold.test] = targets[fold.test]
+        contest = Contest(sample, Ledger(None), Clock(3600.0))
+        chosen.append(contest.judged.judge((0, 0)).name)
+    assert chosen[0] == chosen[1]
+    inner = on_rows(sample, fold.train)
+    (split,) = trial_splits(inner, inner.rounds[0][:1])
+    assert len(split[0].y) + len(split[1].y) == len(fold.train)
 
 
 @pytest.mark.slow

@@ -139,6 +139,9 @@ def test_metrics():
     error = metric_named("neg_mean_absolute_percentage_error", "regression")
     assert not error.in_percent and error.bounds == (-np.inf, 0.0)
     assert metric_named("roc_auc", "classification").bounds == (0.0, 1.0)
+    assert metric_named("adjusted_rand_score", "classification").bounds == (-np.inf, 1.0)
+    # Mutual information is in nats.
+    assert metric_named("mutual_info_score", "classification").bounds == (-np.inf, np.inf)
     # The labels of several outputs have scorers, too.
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(80, 3)), (rng.normal(size=(80, 2)) > 0).astype(int)
