@@ -12,12 +12,12 @@ from tools.architecture import ROOT
 
 #: Lines of ``.py`` files, docstrings and blank lines included, that each wing may have.
 BUDGETS = {
-    "fsjax/auto": 13_270,
+    "fsjax/auto": 13_420,
     "fsjax/sparsity": 10_200,
-    "the core": 30_320,
+    "the core": 30_460,
     "experiments": 16_520,
     "tools": 2_000,
-    "tests": 41_470,
+    "tests": 41_680,
 }
 
 #: Folders of ``fsjax`` with a budget of their own; the core is the rest.
