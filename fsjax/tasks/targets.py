@@ -129,9 +129,9 @@ def _text_among(outputs: pd.DataFrame) -> str:
         (name, value) for name, of in outputs.items() for value in of if not _is_number(value)
     )
     return (
-        f"y has several columns, of which {column!r} holds {str(value)!r}; give numbers in each. "
-        "For a time and an event choose task='survival', and write 1 for an event and 0 where none "
-        "was seen"
+        f"y holds values that are not numbers, such as {str(value)!r} in column {column!r}; give "
+        "numbers. For a time and an event choose task='survival', and write 1 for an event and 0 "
+        "where none was seen"
     )
 
 

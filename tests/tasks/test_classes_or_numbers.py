@@ -129,8 +129,8 @@ def test_masked_values_are_refused() -> None:
 @pytest.mark.parametrize("outputs", ["frame", "array"])
 def test_texts_among_several_outputs_are_named(outputs) -> None:
     y = pd.DataFrame({"time": [1.0, 2.0], "state": ["alive", "dead"]})
-    with pytest.raises(DataError, match=r"of which ('state'|1) holds 'alive'.*task='survival'"):
+    with pytest.raises(DataError, match=r"'alive' in column ('state'|1).*task='survival'"):
         read_exactly(y if outputs == "frame" else y.to_numpy())
     days = y.assign(state=pd.to_datetime(["2020-01-01", "2020-01-02"])).astype(object)
-    with pytest.raises(DataError, match="'state' holds '2020-01-01 00:00:00'"):
+    with pytest.raises(DataError, match="'2020-01-01 00:00:00' in column 'state'"):
         read_exactly(days)
