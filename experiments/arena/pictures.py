@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
@@ -12,6 +13,9 @@ from fsjax.report import style
 
 #: Inches: height of a line with a name, and of the axis and its title.
 _LINE, _HEAD = 0.17, 0.7
+
+#: Half the width of a point that labels should not cover, in pixels.
+_POINT = 3.0
 
 
 def plot_ratings(table: pd.DataFrame, ours: Collection[str]) -> Figure:
@@ -52,22 +56,24 @@ def plot_front(table: pd.DataFrame, front: Sequence[str], ours: Collection[str])
     axes.scatter(seconds, timed["elo"], 16, colors, zorder=2)
     axes.xaxis.set_major_formatter(style.plain_number)
     style.finish(axes, "", "CPU seconds, median over the tables", "Elo")
-    # Labels are placed where the axes will be.
+    # Labels are placed where the axes will be, and do not move them.
     figure.draw_without_rendering()
-    taken: list[Bbox] = []
+    points = axes.transData.transform(np.column_stack([seconds, timed["elo"]]))
+    taken = [Bbox.from_extents(*(point - _POINT), *(point + _POINT)) for point in points]
     for (name, elo), color in zip(timed["elo"].items(), colors, strict=True):
         weight = "bold" if name in front else "normal"
         labels = [
             axes.annotate(
                 style.literal(str(name)), (seconds[name], elo), xytext=(3 * side, height),
                 fontsize=7, textcoords="offset points", color=color, weight=weight,
-                ha="left" if side > 0 else "right",
+                ha="left" if side > 0 else "right", in_layout=False,
             )
-            for side in (1, -1) for height in (3, -8, 11, -16)
+            for height in (3, -8, 11, -16) for side in (1, -1)
         ]  # fmt: skip
         boxes = [label.get_window_extent() for label in labels]
-        # The first place that covers the fewest labels.
-        best = min(range(len(boxes)), key=lambda place: boxes[place].count_overlaps(taken))
+        # The first place that covers the fewest labels and points, and does not leave the axes.
+        costs = [box.count_overlaps(taken) + (box.x1 > axes.bbox.x1) for box in boxes]
+        best = costs.index(min(costs))
         taken.append(boxes[best])
         for place, label in enumerate(labels):
             if place != best:

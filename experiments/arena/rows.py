@@ -38,17 +38,20 @@ def read(path: Path) -> pd.DataFrame:
 
 
 def write(rows: pd.DataFrame, path: Path) -> None:
-    """Writes rows, in the order of the tables and selectors."""
+    """Writes rows, which are in the order of :func:`add`."""
     with atomic_open(path) as file:
-        in_order(rows).to_parquet(file, index=False, compression="zstd")
+        rows.to_parquet(file, index=False, compression="zstd")
 
 
 def add(rows: pd.DataFrame, new: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Adds rows, which replace those of the same key."""
+    """Adds rows, which replace those of the same key.
+
+    They are in the order of tables and selectors, so that no page depends on when they ran.
+    """
     parts = [part for part in (rows, pd.DataFrame(new).reindex(columns=COLUMNS)) if len(part)]
     if not parts:
         return rows
-    return pd.concat(parts, ignore_index=True).drop_duplicates(KEY, keep="last")
+    return _in_order(pd.concat(parts, ignore_index=True).drop_duplicates(KEY, keep="last"))
 
 
 def rivals(rows: pd.DataFrame, selector: str | None) -> pd.DataFrame:
@@ -73,7 +76,7 @@ def _pairs(rows: pd.DataFrame) -> set[tuple[str, int]]:
     return set(zip(rows["table"], rows["split"], strict=True))
 
 
-def in_order(rows: pd.DataFrame) -> pd.DataFrame:
+def _in_order(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows by table, selector and split; unknown selectors come last, by name."""
     places = {name: place for place, name in enumerate([*TABLES, *SELECTORS])}
     keys = (rows[key].map(lambda name: places.get(name, len(places))) for key in KEY[:2])

@@ -427,6 +427,19 @@ def test_what_is_missing_comes_split_by_split_and_what_was_stopped_is_not_tried_
     assert not runner.stopped_before(Job("digits", "b", 0), known, shapes)
 
 
+def test_rows_do_not_depend_on_when_they_ran() -> None:
+    none, names = rows.read(Path("none")), ["mine.py:select", "RFE", "F test"]
+    lines = [
+        {"table": table, "selector": name, "split": split}
+        for table in ("wine", "mice")
+        for name in names
+        for split in (1, 0)
+    ]
+    first = rows.add(rows.add(none, lines[:5]), lines[5:])
+    last = rows.add(rows.add(none, lines[7:]), lines[:7][::-1])
+    pd.testing.assert_frame_equal(first.reset_index(drop=True), last.reset_index(drop=True))
+
+
 @pytest.mark.parametrize(
     ("change", "left"),
     [
