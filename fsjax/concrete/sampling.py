@@ -52,7 +52,7 @@ def select(key: Array, logits: Array, x: Array, temperature: Array, noise: str) 
       key: PRNG key.
       logits: ``(K, D)``.
       x: ``(B, D)``.
-      temperature: scalar, positive; not differentiated.
+      temperature: scalar, positive; its gradient is defined as zero for ``row``.
       noise: ``row`` draws an independent M for each row of x (the published IP-CAE tables),
         ``batch`` one M for all rows (the original CAE; cheaper); others are a ConfigError.
     """

@@ -11,6 +11,7 @@ import numpy as np
 from jax import export as jax_export
 
 from fsjax.engine.environment.jax_settings import own_settings
+from fsjax.engine.kernels.products import rounds
 from fsjax.engine.result import FitResult, place_of
 from fsjax.errors import ConfigError
 from fsjax.extras import require
@@ -71,7 +72,11 @@ def export(
     shift, scale = (jnp.asarray(part, jnp.float32) for part in result.scalers[row])
 
     def predict(x: jax.Array) -> jax.Array:
-        return result.method.predictor(state, (x - shift) * scale)
+        predictor, inputs = result.method.predictor, (state, (x - shift) * scale)
+        if not rounds():
+            return predictor(*inputs)
+        # Batched products in bfloat16 are of standard operations alone, which can be serialised.
+        return jax.vmap(predictor)(*jax.tree.map(lambda leaf: leaf[None], inputs))[0]
 
     (rows,) = jax_export.symbolic_shape("rows")
     shape = jax.ShapeDtypeStruct((rows, columns), jnp.float32)

@@ -179,7 +179,7 @@ def _parts(
             parts.append(_part(dataset, task, split, seed, options))
     if options.columns is None:
         return parts
-    chosen = _check_columns(options.columns, len(parts), dataset.num_features)
+    chosen = check_columns(options.columns, len(parts), dataset.num_features)
     return [
         _only(part, columns, options.zero_others)
         for part, columns in zip(parts, chosen, strict=True)
@@ -216,7 +216,7 @@ def _row_numbers(part: np.ndarray, name: str) -> np.ndarray:
     )
 
 
-def _check_columns(columns: np.ndarray, num_seeds: int, num_columns: int) -> np.ndarray:
+def check_columns(columns: np.ndarray, num_seeds: int, num_columns: int) -> np.ndarray:
     """Checks ``(S, M)`` distinct columns per seed; ConfigError for anything else."""
     chosen = as_array(columns, "columns")
     if (

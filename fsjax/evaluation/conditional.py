@@ -57,11 +57,20 @@ def row_loss(model: Any, X: ArrayLike, y: np.ndarray) -> np.ndarray:
     """Logarithmic loss of a classifier's ``predict_proba``, else the squared error, ``(n,)``.
 
     Raises:
-      DataError: for a class that the classifier has not seen.
+      DataError: for a class that the classifier has not seen, or another number of outputs.
     """
     if not hasattr(model, "predict_proba"):
-        errors = np.asarray(model.predict(X), float) - np.asarray(y, float)
-        return (errors**2).reshape(len(y), -1).sum(axis=1)
+        # Predictions of one output may be (n, 1), which (n,) would broadcast to (n, n).
+        predicted = np.reshape(model.predict(X), (len(y), -1)).astype(float)
+        target = np.reshape(y, (len(y), -1)).astype(float)
+        if predicted.shape != target.shape:
+            raise DataError(
+                f"the model predicts {predicted.shape[1]} outputs, but y_test has "
+                f"{target.shape[1]}; give the targets of fit"
+            )
+        return np.square(predicted - target).sum(axis=1)
+    if np.ndim(y) != 1:
+        raise DataError(f"y_test has shape {np.shape(y)}; give one class per row, or another loss")
     classes = list(model.classes_)
     if unknown := sorted(set(np.asarray(y).tolist()) - set(classes)):
         raise DataError(f"the model does not know the classes {unknown} of the test rows")
@@ -96,15 +105,15 @@ def conditional_importance(
       model: fitted; what ``loss`` needs, by default ``predict_proba`` or ``predict``.
       X_train: ``(m, D)`` finite numbers, from which the dependence of the columns is estimated.
       X_test: ``(n, D)``, at least 3 rows that the model has not seen.
-      y_test: ``(n,)`` their targets.
+      y_test: ``(n,)`` their targets, or ``(n, 1)``; ``(n, C)`` if the loss takes several.
       loss: of each row.
       num_draws: permutations of each column, at least 1.
       groups: ``(n,)`` labels of test rows that depend on each other; the test is over groups.
       seed: of the permutations.
 
     Raises:
-      DataError: for shapes that do not match, values that are not finite, or fewer than 3 rows or
-        groups.
+      DataError: for shapes or columns that do not match, values or losses that are not finite, or
+        fewer than 3 rows or groups.
       ConfigError: for ``num_draws`` below 1.
     """
     check(Positive, num_draws=num_draws)
@@ -115,17 +124,18 @@ def conditional_importance(
     covariance, _ = ledoit_wolf((X_train - shift) / scale, assume_centered=True)
     precision = np.linalg.inv(covariance + _RIDGE * np.eye(len(covariance)))
     residuals = (X - shift) / scale @ precision / np.diag(precision) * scale
-    before = np.asarray(loss(model, _named(X, names), y), float)
     drawn, targets = np.tile(X, (num_draws, 1)), np.concatenate([y] * num_draws)
+    # Of as many rows as those after a draw, because sums in float32 depend on the number of rows.
+    before = _losses(loss, model, _named(drawn, names), targets)
     differences = np.empty((X.shape[1], len(y)))
     for column, residual in enumerate(residuals.T):
         rng = np.random.default_rng((seed, column))
         rows = np.concatenate([rng.permutation(len(y)) for _ in range(num_draws)])
         own = drawn[:, column].copy()
         drawn[:, column] += residual[rows] - np.tile(residual, num_draws)
-        after = np.asarray(loss(model, _named(drawn, names), targets), float)
+        after = _losses(loss, model, _named(drawn, names), targets)
         drawn[:, column] = own
-        differences[column] = after.reshape(num_draws, -1).mean(axis=0) - before
+        differences[column] = (after - before).reshape(num_draws, -1).mean(axis=0)
     return _test(differences, before, units)
 
 
@@ -148,18 +158,18 @@ def loco_importance(
     Args:
       model: with the interface of scikit-learn; it is cloned.
       X_train: ``(m, D)`` finite numbers, at least 2 columns.
-      y_train: ``(m,)`` targets.
+      y_train: ``(m,)`` targets, in a form that ``y_test`` may have.
       X_test: ``(n, D)``, at least 3 rows.
-      y_test: ``(n,)`` their targets.
+      y_test: ``(n,)`` their targets, or ``(n, 1)``; ``(n, C)`` if the loss takes several.
       loss: of each row.
       groups: ``(n,)`` labels of test rows that depend on each other; the test is over groups.
 
     Raises:
-      DataError: for shapes that do not match, values that are not finite, fewer than 3 rows or
-        groups, or fewer than 2 columns.
+      DataError: for shapes or columns that do not match, values or losses that are not finite,
+        fewer than 3 rows or groups, or fewer than 2 columns.
     """
     X_train, X, y, units = _checked(X_train, X_test, y_test, groups)
-    y_train = np.asarray(y_train)
+    y_train = _targets(y_train)
     if len(y_train) != len(X_train):
         raise DataError(f"X_train has {len(X_train)} rows, y_train {len(y_train)}")
     if X.shape[1] < 2:
@@ -169,12 +179,31 @@ def loco_importance(
     def losses(columns: np.ndarray) -> np.ndarray:
         own = None if names is None else names[columns]
         fitted = clone(model).fit(_named(X_train[:, columns], own), y_train)
-        return np.asarray(loss(fitted, _named(X[:, columns], own), y), float)
+        return _losses(loss, fitted, _named(X[:, columns], own), y)
 
     columns = np.arange(X.shape[1])
     before = losses(columns)
     differences = np.stack([losses(np.delete(columns, column)) - before for column in columns])
     return _test(differences, before, units)
+
+
+def _losses(loss: RowLoss, model: Any, X: Any, y: np.ndarray) -> np.ndarray:
+    """The checked losses ``(n,)`` of the rows."""
+    values = np.asarray(loss(model, X, y), float)
+    if values.shape != (len(y),):
+        raise DataError(f"loss returned shape {values.shape}; return one for each of {len(y)} rows")
+    if not np.isfinite(values).all():
+        raise DataError(
+            f"{np.sum(~np.isfinite(values))} of {len(y)} losses are not finite; leave out rows "
+            "without a target, and check what the model predicts"
+        )
+    return values
+
+
+def _targets(y: ArrayLike) -> np.ndarray:
+    """Targets as an array, ``(n,)`` if they are one column of a table."""
+    values = np.asarray(y)
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
 def _names(X: Any) -> np.ndarray | None:
@@ -190,12 +219,15 @@ def _checked(
     X_train: ArrayLike, X_test: ArrayLike, y_test: ArrayLike, groups: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Both tables as float64 ``(m, D)`` and ``(n, D)``, the targets, and a unit of each row."""
-    train, test, y = np.asarray(X_train, float), np.asarray(X_test, float), np.asarray(y_test)
+    train, test, y = np.asarray(X_train, float), np.asarray(X_test, float), _targets(y_test)
     if train.ndim != 2 or test.ndim != 2 or train.shape[1] != test.shape[1] or not train.size:
         raise DataError(
             f"X_train and X_test have shapes {train.shape} and {test.shape}; give two tables with "
             "the same columns"
         )
+    names, others = _names(X_train), _names(X_test)
+    if names is not None and others is not None and list(names) != list(others):
+        raise DataError("X_test has other columns than X_train, or in another order; align them")
     if not (np.isfinite(train).all() and np.isfinite(test).all()):
         raise DataError("X_train or X_test has missing or infinite values; impute them first")
     units = np.arange(len(test)) if groups is None else np.asarray(groups)
@@ -217,7 +249,7 @@ def _test(differences: np.ndarray, before: np.ndarray, units: np.ndarray) -> Imp
     errors = sums.std(axis=1, ddof=1) / np.sqrt(number)
     changed = np.abs(differences).max(axis=1) > _ROUNDING * max(np.abs(before).max(), 1e-300)
     statistic = means / np.where(errors > 0, errors, 1.0)
-    statistic = np.where(errors > 0, statistic, np.sign(means) * np.inf)
+    statistic = np.where(errors > 0, statistic, np.where(means > 0, np.inf, -np.inf))
     p_values = np.where(changed, stats.t.sf(statistic, number - 1), 1.0)
     q_values = stats.false_discovery_control(p_values)
     return ImportanceTest(np.where(changed, means, 0.0), errors, p_values, q_values)

@@ -248,7 +248,8 @@ def embedded_metrics(task: str, outputs: np.ndarray, y: np.ndarray) -> dict[str,
       task: one of ``fsjax.tasks.TASKS``.
       outputs: ``(N, C)`` class logits, reconstructions, predictions, logits of labels, logarithms
         of expected counts or of hazard ratios.
-      y: ``(N,)`` classes, ``(N, D)`` inputs, ``(N, C)`` targets, or ``(N, 2)`` time and event.
+      y: ``(N,)`` classes, ``(N, D)`` inputs, ``(N, C)`` targets (or ``(N,)`` for C = 1), or
+        ``(N, 2)`` time and event.
 
     Returns:
       By name: ``embedded_accuracy`` in percent and, for two classes, ``auc`` in [0, 1], NaN unless

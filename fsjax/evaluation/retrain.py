@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fsjax.engine.fit import plan
-from fsjax.engine.prepare import scaler_of
+from fsjax.engine.prepare import check_columns, scaler_of
 from fsjax.errors import ConfigError, check_names
 from fsjax.method import Method
 from fsjax.methods.neural_network import neural_network
@@ -85,7 +85,8 @@ def retrain_metrics(
       Without test rows, nothing.
 
     Raises:
-      ConfigError: for an unknown option or a value outside its range.
+      ConfigError: for an unknown option or a value outside its range, and for columns that are not
+        those of each seed.
 
     Examples:
       >>> split = fsjax.data.make_split(data, "stratified", seed=0)
@@ -98,6 +99,8 @@ def retrain_metrics(
     method, training = neural_network_of(options)
     if len(splits) != len(seeds):
         raise ConfigError(f"{len(splits)} splits for {len(seeds)} seeds; give one for each")
+    if columns is not None:
+        columns = check_columns(columns, len(seeds), dataset.num_features)
     if not all(len(split.test) for split in splits):
         return {}
     if TABLE[name_of(task)].objective.coupled and "batch_size" not in options:

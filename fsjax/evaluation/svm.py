@@ -51,7 +51,8 @@ def svm_accuracy(
     Raises:
       DataError: if the data set has no classes, or only one in the training rows, or if there are
         no test rows.
-      ConfigError: for columns that do not exist, an empty selection, or a negative ``noise_std``.
+      ConfigError: for columns that do not exist or are repeated, an empty selection, or a negative
+        ``noise_std``.
     """
     check(NonNegative, noise_std=noise_std)
     if dataset.y is None or not dataset.num_classes:
@@ -88,6 +89,8 @@ def _checked(columns: np.ndarray, num_columns: int) -> np.ndarray:
             f"columns from {columns[0]} to {columns[-1]}, but X has {num_columns}; choose from 0 "
             f"to {num_columns - 1}"
         )
+    if (repeated := columns[1:][columns[1:] == columns[:-1]]).size:
+        raise ConfigError(f"columns has {repeated[0]} twice; give each column once")
     return columns
 
 

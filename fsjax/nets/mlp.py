@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-from fsjax.arguments import check
+from fsjax.arguments import Rate, Widths, check
 from fsjax.engine.kernels.products import dense_product
 
 #: Activations of hidden layers by name.
@@ -109,6 +109,8 @@ class MLP(nn.Module):
 
     def __post_init__(self) -> None:
         check(Literal[MLP_ACTIVATIONS], activation=self.activation)
+        check(Rate, dropout=self.dropout)
+        check(Widths, hidden=self.hidden)
         super().__post_init__()
 
     @nn.compact

@@ -29,7 +29,8 @@ def concordance_index(
       A number in [0, 1]: 0.5 for uninformative risks, 1 for the correct order.
 
     Raises:
-      DataError: for different lengths, missing or infinite values, or if no pair is comparable.
+      DataError: for different lengths, missing or infinite values, other events than 0 and 1,
+        negative weights, or if no pair is comparable.
     """
     time, risk = np.asarray(time, np.float64), np.asarray(risk, np.float64)
     event = np.asarray(event, np.float64)
@@ -42,6 +43,13 @@ def concordance_index(
         raise DataError(
             "time, event, risk or sample_weight has NaN or infinite values; leave these rows out"
         )
+    if not np.isin(event, (0, 1)).all():
+        raise DataError(
+            f"event has the values {np.unique(event)[:5]}; give 1 where the event was observed, "
+            "and 0 where the row is censored"
+        )
+    if (weight < 0).any():
+        raise DataError(f"sample_weight holds {weight.min()}; give numbers of at least 0")
     order = np.unique(np.stack([time, 1 - event]), axis=1, return_inverse=True)[1].ravel()
     ranks = np.unique(risk, return_inverse=True)[1]
     levels = max(int(order.max(initial=0)).bit_length(), 1)

@@ -49,7 +49,8 @@ def reconstructed_row_metrics(rows: Mapping[str, np.ndarray]) -> Metrics:
 
 
 def regression_metrics(outputs: np.ndarray, y: np.ndarray) -> Metrics:
-    """``mse`` and ``r2``, the mean over several targets."""
+    """``mse`` and ``r2``, the mean over several targets; y is ``(N, C)``, or ``(N,)`` for C = 1."""
+    y = np.reshape(y, outputs.shape)  # which would broadcast to (N, N) otherwise
     residual = np.asarray(outputs, np.float64) - y
     return {"mse": float(np.mean(np.square(residual))), "r2": float(r2_score(y, outputs))}
 

@@ -201,5 +201,14 @@ def test_an_exported_network_predicts_alike(scaling, tmp_path):
         fsjax.export(chosen)
 
 
+def test_a_network_in_bfloat16_is_exported_with_its_rounding():
+    with jax.default_matmul_precision("bfloat16"):
+        found = network(num_epochs=1)
+        predicted, data = found.predict(X)[0], fsjax.export(found, platforms=("cpu",))
+    outputs = np.asarray(jax_export.deserialize(bytearray(data)).call(jax.numpy.asarray(X)))
+    np.testing.assert_allclose(outputs, predicted, rtol=1e-5, atol=1e-6)
+    assert np.abs(found.predict(X)[0] - predicted).max() > 1e-4
+
+
 def test_patience_needs_validation_rows():
     refuses(lambda: network(early_stopping=3, valid_fraction=0.0), "there are no validation rows")

@@ -116,6 +116,18 @@ def test_a_column_that_the_model_ignores_and_a_constant_one_are_not_important() 
     chex.assert_trees_all_equal(found.p_values[4:6], np.ones(2))
 
 
+def test_rounding_of_a_model_in_float32_does_not_make_columns_important() -> None:
+    X, y, X_test, y_test = table(10, rows=90)
+    weights = np.zeros((COLUMNS, 8), np.float32)
+    weights[:TRUE] = np.random.default_rng(0).standard_normal((TRUE, 8))
+
+    def squares(model: None, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.square(np.tanh(X.astype(np.float32) @ weights) @ np.ones(8, np.float32) - y)
+
+    found = conditional_importance(None, X, X_test, y_test, loss=squares)
+    chex.assert_trees_all_equal(found.p_values[TRUE:], np.ones(COLUMNS - TRUE))
+
+
 def test_classes_of_any_label_are_judged_by_their_probability() -> None:
     X, y, X_test, y_test = table(5)
     labels = [np.where(part > 0, "yes", "no") for part in (y, y_test)]
@@ -124,6 +136,42 @@ def test_classes_of_any_label_are_judged_by_their_probability() -> None:
     assert found.p_values[0] < 1e-6
     with pytest.raises(DataError, match="maybe"):
         conditional_importance(model, X, X_test, np.full(len(y_test), "maybe"))
+
+
+def test_one_column_of_targets_or_predictions_is_like_a_vector() -> None:
+    X, y, X_test, y_test = table(9, rows=150)
+    model, wide = LinearRegression().fit(X, y), LinearRegression().fit(X, y[:, None])
+    drawn = conditional_importance(model, X, X_test, y_test)
+    left_out = loco_importance(model, X, y, X_test, y_test)
+    for fitted, target in ((model, y_test[:, None]), (wide, y_test), (wide, y_test[:, None])):
+        other = conditional_importance(fitted, X, X_test, target)
+        chex.assert_trees_all_close(tuple(other), tuple(drawn), rtol=1e-9, atol=1e-12)
+    other = loco_importance(model, X, y[:, None], X_test, y_test)
+    chex.assert_trees_all_close(tuple(other), tuple(left_out), rtol=1e-9, atol=1e-12)
+    classes = LogisticRegression().fit(X, y > 0)
+    other = conditional_importance(classes, X, X_test, pd.DataFrame({"late": y_test > 0}))
+    expected = conditional_importance(classes, X, X_test, y_test > 0)
+    chex.assert_trees_all_equal(tuple(other), tuple(expected))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"y_test": [np.nan, *range(8)]}, "1 of 9 losses are not finite"),
+        ({"y_test": np.ones((9, 2))}, "predicts 1 outputs, but y_test has 2"),
+        ({"loss": lambda model, X, y: np.mean(model.predict(X) - y)}, r"returned shape \(\)"),
+        ({"X_train": pd.DataFrame(np.eye(9, 3), columns=["c", "b", "a"])}, "another order"),
+    ],
+)
+def test_what_has_no_loss_of_each_row_is_refused(options: dict, message: str) -> None:
+    X = pd.DataFrame(np.random.default_rng(0).standard_normal((9, 3)), columns=["a", "b", "c"])
+    y = np.arange(9.0)
+    model = LinearRegression().fit(X, y)
+    data = {"X_train": X, "X_test": X, "y_test": y, **options}
+    with pytest.raises(DataError, match=message):
+        conditional_importance(model, **data, num_draws=1)
+    with pytest.raises(DataError, match=message):
+        loco_importance(model, y_train=y, **data)
 
 
 def test_numbers_are_those_of_hidimstat() -> None:

@@ -31,5 +31,6 @@ def test_reconstruction_is_the_mean_norm_over_d() -> None:
 
 def test_regression() -> None:
     y = np.array([[1.0], [2.0], [3.0]])
-    assert embedded_metrics("regression", y, y) == {"mse": 0.0, "r2": 1.0}
+    for target in (y, y[:, 0]):
+        assert embedded_metrics("regression", y, target) == {"mse": 0.0, "r2": 1.0}
     assert embedded_metrics("regression", np.full((3, 1), 2.0), y)["r2"] == pytest.approx(0.0)

@@ -133,6 +133,15 @@ def test_numeric_targets_are_regressed() -> None:
     check_protocols(("retrain",), (), 8, num_classes=0, task="regression")
 
 
+@pytest.mark.parametrize("task", ["classification", "reconstruction"])
+def test_columns_that_are_not_those_of_each_seed(task: str) -> None:
+    data = table()
+    splits = [make_split(data, "random", seed=0)] * 2
+    for columns in ([[0, 1]], [[0, 1], [0, 1], [2, 3]], [0, 1]):
+        bad = np.array(columns)
+        refuses(lambda bad=bad: retrain_metrics(data, splits, bad, (0, 1), task=task), "2 seeds")
+
+
 @pytest.mark.parametrize("task", ["regression", "counts"])
 def test_the_units_of_a_target_do_not_matter(task: str) -> None:
     data = table()

@@ -78,6 +78,7 @@ def test_noise_of_a_column_does_not_depend_on_the_others(monkeypatch: pytest.Mon
     ({"columns": [0.0, 1.0]}, "type float64"),
     ({"columns": [-1, 0]}, "columns from -1 to 0, but X has 3"),
     ({"columns": [0, 3]}, "columns from 0 to 3"),
+    ({"columns": [1, 0, 1]}, "columns has 1 twice"),
     ({"noise_std": -0.1}, "choose a value from 0"),
     ({"noise_std": np.nan}, "choose a "),
     ({"noise_std": np.inf}, "choose a "),

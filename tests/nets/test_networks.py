@@ -241,6 +241,8 @@ def test_convolution_chosen_by_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     ("lenet", {}, "network='lenet': did you mean 'lenet5'?"),
     ("cnn9000", {}, "network='cnn9000'", "'mlp', 'lenet5', 'resnet32', 'vgg19'"),
     ("mlp", {"activation": "gelu"}, "activation='gelu'"),
+    ("mlp", {"dropout": 1.5}, "dropout=1.5"),
+    ("mlp", {"hidden": (8, 0)}, "hidden"),
     ("vgg19", {"image_shape": (28, 28)}, "at least 32x32 pixels"),
     ("lenet5", {"image_shape": (3, 9)}, "at least 4x4 pixels"),
     ("resnet32", {"image_shape": (784,)}, "image_shape=(784,); choose (H, W)"),
