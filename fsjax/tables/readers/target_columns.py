@@ -82,7 +82,8 @@ def _plain(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         numbers = values.astype(np.float64)
         return numbers, ~np.isfinite(numbers)
     if values.dtype == object:
-        return np.array([str(value) for value in values], dtype=str), pd.isna(values)
+        text = np.array([str(value) for value in values], dtype=str)
+        return text, (text == "") | pd.isna(values)
     if values.dtype.kind in "cV":
         raise DataError(f"the target has the type {values.dtype}; give real numbers, or labels")
     text = values.astype(str)
