@@ -95,6 +95,14 @@ def test_a_column_whose_name_has_a_comma(frame: pd.DataFrame, tmp_path: Path) ->
     assert load(str(tmp_path / "t.csv"), target="weeks,all").y.ndim == 1
 
 
+def test_a_column_is_named_once(frame: pd.DataFrame, tmp_path: Path) -> None:
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for target in ("weeks,1", ["relapse", -1]):
+        with pytest.raises(DataError, match="names a column twice"):
+            load_table(str(tmp_path / "t.csv"), target=target)
+    assert load_table(str(tmp_path / "t.csv"), target=np.int64(1)).feature_names[1] == "b"
+
+
 def test_arrays_of_several_columns(tmp_path: Path) -> None:
     y = np.eye(3)[np.arange(12) % 3]
     np.savez(tmp_path / "t.npz", X=np.random.default_rng(0).normal(size=(12, 2)), y=y)
