@@ -139,15 +139,17 @@ def first_records(text: str, separator: str, count: int = _RECORDS) -> list[list
     Raises:
       DataError: if the first one cannot be read, for example because a quote is never closed.
     """
-    if separator == WHITESPACE:
-        lines = islice(io.StringIO(text), count)
-        return [cells for line in lines if (cells := line.split())]
+    spaces = separator == WHITESPACE
+    if spaces:
+        text, separator = text.replace("\t", " "), " "
     # Only line ends separate records: a form feed or U+2028 is part of a cell.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
     records: list[list[str]] = []
     num_cells = 0
     try:
         for record in reader:
+            if spaces and record and not record[-1]:  # spaces at the end of a line
+                record.pop()
             if len(record) > 1 or record and record[0].strip():
                 records.append([cell.strip() for cell in record])
                 num_cells += len(record)
