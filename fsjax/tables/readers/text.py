@@ -381,7 +381,7 @@ def _lines_of_notes(start: str, separator: str | None) -> int:
     lines = [line.rstrip("\n") for line in islice(io.StringIO(start, newline=None), _RECORDS)]
     known = np.array([bool(line.strip()) for line in lines])
     # Rows, and even notes, may have separators within quotes.
-    bare = [_QUOTED.sub("", line) for line in lines]
+    bare = [_QUOTED.sub(lambda cell: "x" if len(cell[0]) > 2 else "", line) for line in lines]
     min_notes = 0
     for candidate in _CANDIDATES if separator is None else (separator,):
         counts = np.array([line.count(candidate) for line in bare])

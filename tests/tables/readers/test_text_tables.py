@@ -5,6 +5,7 @@ Covers ``fsjax.tables.readers.decimal_commas``.
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -155,6 +156,21 @@ def test_quoted_names_between_spaces(tmp_path: Path) -> None:
     table = load_table(write(tmp_path, "a.txt", text), target="label")
     assert (table.feature_names, table.class_names) == (("a b", "c"), ("x y", "z"))
     np.testing.assert_array_equal(table.X, [[1.5, 2], [2.5, 3]])
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_quoted_names_are_not_notes(tmp_path: Path, separator: str) -> None:
+    # As write.csv of R and QUOTE_NONNUMERIC of pandas write them.
+    rows = [
+        ["", "a; in cm, dry", "label"],
+        *([f"{row}", row / 4, "x" * (row % 2 + 1)] for row in range(1, 9)),
+    ]
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file, delimiter=separator, quoting=csv.QUOTE_NONNUMERIC).writerows(rows)
+    table = load_table(str(path), target="label")
+    assert table.feature_names == ("a; in cm, dry",)
+    assert table.X[:, 0].tolist() == [row / 4 for row in range(1, 9)]
 
 
 def test_names_with_colons_are_not_libsvm(tmp_path: Path) -> None:
