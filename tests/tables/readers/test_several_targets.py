@@ -131,6 +131,18 @@ def test_counts_that_were_read_as_classes(tmp_path: Path) -> None:
         check_task(load(str(tmp_path / "t.csv"), target="y"), "counts")
 
 
+def test_a_split_takes_whole_numbers_as_classes() -> None:
+    # For a table without a named task they would be numbers.
+    y, sizes = np.repeat(np.arange(40.0), 4), (0.25, 0.25, 0.5)
+    numbers, integers = (Dataset("t", np.eye(160), part) for part in (y, y.astype(np.int32)))
+    classes = make_split(integers, "stratified", fractions=sizes)
+    with pytest.warns(UserWarning, match="40 different numbers"):
+        split = make_split(numbers, "stratified", fractions=sizes)
+    np.testing.assert_array_equal(split.test, classes.test)
+    with pytest.raises(DataError, match="stratified split needs classes.*a numeric target"):
+        make_split(Dataset("t", np.eye(160), y / 3), "stratified")
+
+
 def test_splits_keep_the_share_of_events() -> None:
     y = np.column_stack([np.arange(1.0, 101), np.arange(100) % 10 == 0])
     dataset = as_dataset(np.random.default_rng(0).normal(size=(100, 3)), y, task="survival")
