@@ -102,14 +102,18 @@ def _paper(request: _SplitRequest) -> Split:
 
 def _stratified(request: _SplitRequest) -> Split:
     target, dataset = TABLE[request.task].target, request.dataset
-    if target.classes and not dataset.num_classes:
+    y = dataset.y
+    # Whole numbers of a table that was read without a task are classes for this one.
+    whole = y is not None and y.ndim == 1 and np.array_equal(y, np.round(y))
+    if target.classes and not whole:
         raise DataError(
             f"a stratified split needs classes, but {dataset.name} has "
-            f"{'no target' if dataset.y is None else 'a numeric target'}; choose protocol=random, "
+            f"{'no target' if y is None else 'a numeric target'}; choose protocol=random, "
             "or another task"
         )
-    y = None if dataset.y is None else check_task(dataset, request.task).y
-    return _by_fractions(request, None if y is None else target.strata(y))
+    checked = dataset if y is None else check_task(dataset, request.task)
+    strata = None if checked.y is None else target.strata(checked.y)
+    return _by_fractions(request._replace(dataset=checked), strata)
 
 
 def _official(request: _SplitRequest) -> Split:

@@ -91,9 +91,15 @@ def check_present(y: np.ndarray, where: str = "y") -> None:
     missing = pd.isna(y) if y.dtype.kind in "OMmf" else np.zeros(y.shape, bool)
     if y.dtype.kind in "UT":
         missing = y == ""
+    if y.dtype.kind == "O":
+        missing = missing | np.frompyfunc(_is_empty, 1, 1)(y).astype(bool)
     _check_none(int(missing.sum()), "missing", where)
     if y.dtype.kind == "f":
         _check_none(int(np.isinf(y).sum()), "infinite", where)
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, str) and not value
 
 
 def _check_none(number: int, kind: str, where: str) -> None:
@@ -110,11 +116,13 @@ def read_unused(y: Any) -> LabelledTarget:
 
 
 def read_exactly(y: Any) -> LabelledTarget:
-    """Numbers as float64; DataError for anything else."""
+    """Numbers as float64, also of dates and durations; DataError for anything else."""
     names = list(getattr(y, "columns", ()))
     y = _array(y)
     try:
-        return y.astype(np.float64), None
+        # As a number, a missing date would be one far in the past.
+        missing = np.isnat(y) if y.dtype.kind in "mM" else False
+        return np.where(missing, np.nan, y.astype(np.float64)), None
     except (TypeError, ValueError):
         if y.ndim == 2 and y.shape[1] > 1:
             raise DataError(_text_among(pd.DataFrame(y, columns=names or None))) from None

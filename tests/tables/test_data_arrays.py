@@ -38,6 +38,7 @@ def test_frames_keep_their_names() -> None:
 
 FRAME = pd.DataFrame({"a": [0.5, 1.5], "b": [1, 2]})
 TEXT = "1 of 2 columns "
+DAYS = pd.to_timedelta([3, None], unit="D")
 
 
 @bad_calls(
@@ -47,6 +48,9 @@ TEXT = "1 of 2 columns "
     ((np.array([["x", "1"], ["2", "3"]]), [0, 1]), TEXT, "column 0 ", "'x'", "select"),
     ((np.zeros(3),), "(rows, columns)"),
     ((np.zeros((2, 2)), np.zeros(3)), "2 rows but y has 3"),
+    ((np.zeros((2, 2)), pd.Series(["a", ""], dtype=object)), "y has 1 missing value"),
+    ((np.zeros((2, 2)), np.array(["NaT", 5], "m8[D]"), "regression"), "y has 1 missing value"),
+    ((np.zeros((2, 2)), pd.DataFrame({"time": DAYS, "event": 1}), "survival"), "1 missing value"),
 )
 def test_bad_calls(bad: tuple) -> None:
     refuses(lambda: as_dataset(*bad[0]), *bad[1:])

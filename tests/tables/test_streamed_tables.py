@@ -124,6 +124,8 @@ def test_the_target_is_a_file_beside_another_file_or_a_column(tmp_path: Path) ->
     assert dataset.class_names == ("a", "b")
     np.testing.assert_array_equal(dataset.y, (y == "b").astype(int))
     assert load(path, target="other.npy").y.shape == (20, 2)
+    np.save(tmp_path / "one_column.npy", y[:, None])
+    np.testing.assert_array_equal(load(path, target="one_column.npy").y, dataset.y)
     column = load(path, target=-1)
     np.testing.assert_array_equal(column.y, X[:, 4].astype(int))
     np.testing.assert_array_equal(np.asarray(column.X), X[:, :4])

@@ -69,6 +69,7 @@ def add_columns(dataset: Dataset, kind: str, share: float = 0.5, seed: int = 0) 
         y=dataset.y,
         feature_names=names,
         class_names=dataset.class_names,
+        official_split=dataset.official_split,
         informative=tuple(range(num_columns)),
         source=f"{dataset.source}; {extra} {kind} columns, seed {seed}",
     )

@@ -19,6 +19,7 @@ from fsjax.tables.base import rows_of_block
 from fsjax.tables.readers.decimal_commas import numbers_with_commas
 from fsjax.tables.readers.file_type import reader_errors
 from fsjax.tables.readers.parquet import parquet_frames
+from fsjax.tables.readers.stray_rows import total_in
 from fsjax.tables.readers.table_files import features_of
 from fsjax.tables.readers.target_columns import target_column
 from fsjax.tables.readers.text import USUAL_SEPARATOR, open_text
@@ -92,11 +93,12 @@ def convert(
                 raise DataError("it has no columns besides the target; give at least one feature")
         partial.mkdir(parents=True)
         with tqdm(desc=f"convert {source}", unit="row", disable=not progress) as bar:
-            y = _write(source, table, names, chosen, partial / "X.npy", bar)
+            y, remark = _write(source, table, names, chosen, partial / "X.npy", bar)
         if y is not None:
             np.save(partial / "y.npy", y, allow_pickle=False)
         write_text(partial / "names.json", json.dumps(names, ensure_ascii=False))
-        write_text(partial / "source.txt", ", ".join([str(source.absolute()), *table.remarks]))
+        remarks = filter(None, [*table.remarks, remark])
+        write_text(partial / "source.txt", ", ".join([str(source.absolute()), *remarks]))
         os.replace(partial, table_folder)
     except OSError as error:
         raise DataError(
@@ -133,8 +135,11 @@ def _open(path: Path) -> _Source:
 
 def _write(
     source: Path, table: _Source, names: list[str], target: str | None, path: Path, bar: tqdm
-) -> np.ndarray | None:
-    """Write X as float32 or, if that is too coarse, as float64; returns y."""
+) -> tuple[np.ndarray | None, str]:
+    """Write X as float32 or, if that is too coarse, as float64; returns y, and a remark or empty.
+
+    As in memory, a last row whose label is a word for a total is left out.
+    """
     as_text = [] if target is None else [target]
     for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
         num_rows, targets, rounding = 0, [], Rounding()
@@ -152,6 +157,11 @@ def _write(
                     bar.update(len(X))
             if not num_rows:
                 raise DataError(f"{source} is empty: it has no rows")
+            y = pd.concat(targets) if targets else None
+            remark = "" if y is None or table.decimal is None else total_in(y)
+            if y is not None and remark:
+                num_rows, y = num_rows - 1, y.iloc[:-1]
+                file.truncate(file.tell() - dtype.itemsize * len(names))
             # The header has a fixed length, so it can be written again with the number of rows.
             file.seek(0)
             _header(file, dtype, (num_rows, len(names)))
@@ -160,7 +170,7 @@ def _write(
         if not rounding.noticeable:
             break
     with reader_errors(source):
-        return _labels(pd.concat(targets), table.decimal) if targets else None
+        return None if y is None else _labels(y, table.decimal), remark
 
 
 def _labels(y: pd.Series, decimal: str | None) -> np.ndarray:
@@ -171,6 +181,10 @@ def _labels(y: pd.Series, decimal: str | None) -> np.ndarray:
     if decimal == "," and (numbers := numbers_with_commas(y)) is not None:
         return numbers.to_numpy()
     if decimal is not None:
+        # pandas reads these words in any case.
+        words = y.str.lower()
+        if words.isin(("true", "false")).all():
+            return (words == "true").to_numpy(bool)
         try:
             return pd.to_numeric(y).to_numpy()
         except ValueError:

@@ -13,6 +13,7 @@ from fsjax.errors import ConfigError, DataError
 from fsjax.tables.checks import check_features
 from fsjax.tables.dataset import Dataset
 from fsjax.tables.readers.file_type import candidates
+from fsjax.tables.readers.formats import several
 from fsjax.tables.readers.target_columns import encode_target, encode_targets
 from fsjax.tables.streamed import StreamedTable, open_npy
 
@@ -62,7 +63,7 @@ def load_on_disk(
     check_features(X, names, str(path), _FILL)
     classes = None
     if y is not None:
-        label = f"the target of {path}"
+        y, label = several(y), f"the target of {path}"
         y, classes = (encode_targets(y, label), None) if y.ndim == 2 else encode_target(y, label)
         if len(y) != len(X):
             raise DataError(f"{path} has {len(X)} rows but {len(y)} targets; give one for each")

@@ -43,9 +43,9 @@ def without_stray_rows(
     if not stray[0] and (units := _units(frame, cells, stray, decimal)):
         stray[0] = True
         remarks.append(f"the row below its column names holds units ({units}) and is left out")
-    if not stray[-1] and (word := _total(frame, cells)):
+    if not stray[-1] and (remark := next(filter(None, map(total_in, cells.values())), "")):
         stray[-1] = True
-        remarks.append(f"its last row holds a total ({word!r}) and is left out")
+        remarks.append(remark)
     if not stray.any():
         return frame, ()
     rest = frame[~stray].reset_index(drop=True)
@@ -94,13 +94,11 @@ def _units(
     return name_some(units) if units else ""
 
 
-def _total(frame: pd.DataFrame, cells: dict[int, pd.Series]) -> str:
-    """The word for a total that only the last row has, or empty."""
-    for column in cells.values():
-        word = column.iloc[-1]
-        if not isinstance(word, str) or not _TOTAL.fullmatch(word.strip()):
-            continue
-        others = column.iloc[:-1].astype(str).str.strip()
-        if not (others == word.strip()).any():
-            return word.strip()
-    return ""
+def total_in(column: pd.Series) -> str:
+    """The remark on a total that only the last row ``(N,)`` of a column has, or empty."""
+    word = column.iloc[-1]
+    if len(column) < _MIN_ROWS or not isinstance(word, str) or not _TOTAL.fullmatch(word.strip()):
+        return ""
+    others = column.iloc[:-1].astype(str).str.strip()
+    repeated = (others == word.strip()).any()
+    return "" if repeated else f"its last row holds a total ({word.strip()!r}) and is left out"

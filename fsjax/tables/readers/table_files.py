@@ -1,6 +1,7 @@
 """Readers of users' tables: CSV, TSV, Excel, Parquet, NumPy archive, MATLAB and LIBSVM files."""
 
 import io
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -332,9 +333,11 @@ def _read_arrays(
 
 
 def _is_libsvm(data: bytes) -> bool:
-    cells = data.lstrip().split(b"\n", 1)[0].split()
-    return len(cells) > 1 and b":" in cells[1]
+    return _LIBSVM.match(data.lstrip()) is not None
 
+
+#: The start of a LIBSVM file: labels, and the number of a column or the word ``qid``.
+_LIBSVM = re.compile(rb"[-+.,\deE]+[ \t]+(\d+|qid):")
 
 _TEXT = ("text",)
 KINDS: dict[str, _FileKind] = {

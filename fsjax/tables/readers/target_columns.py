@@ -23,7 +23,8 @@ def encode_target(
 
     Returns:
         (N,) int32 classes and their names; ``names`` is ignored unless there is one for each
-        class. For numbers, (N,) float32, or float64 where float32 is too coarse, and None.
+        class, or if they are labels of text in another order. For numbers, (N,) float32, or
+        float64 where float32 is too coarse, and None.
 
     Raises:
         DataError: for missing or infinite values, and if all values are equal.
@@ -42,8 +43,10 @@ def encode_target(
         return single_or_double(values), None
     if values.dtype.kind in "iuf":
         labels = labels.astype(np.int64 if values.dtype.kind == "f" else values.dtype)
-    if names is None or len(names) != len(labels):
-        names = tuple(map(str, labels))
+    texts = tuple(map(str, labels))
+    reordered = values.dtype.kind == "U" and set(names or ()) == set(texts)
+    if names is None or len(names) != len(labels) or reordered:
+        names = texts
     return classes.astype(np.int32), names
 
 
@@ -82,7 +85,8 @@ def _plain(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         numbers = values.astype(np.float64)
         return numbers, ~np.isfinite(numbers)
     if values.dtype == object:
-        return np.array([str(value) for value in values], dtype=str), pd.isna(values)
+        text = np.array([str(value) for value in values], dtype=str)
+        return text, (text == "") | pd.isna(values)
     if values.dtype.kind in "cV":
         raise DataError(f"the target has the type {values.dtype}; give real numbers, or labels")
     text = values.astype(str)
@@ -94,6 +98,7 @@ def without_target(
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """The other columns, and the target (N,), or (N, C) for several."""
     names = [target_column(list(frame.columns), name) for name in target_names(frame, target)]
+    _check_distinct(names)
     y = frame[names if len(names) > 1 else names[0]].to_numpy()
     return frame.drop(columns=names), y
 
@@ -107,10 +112,14 @@ def target_names(
     """
     if isinstance(target, str) and "," in target and target not in columns:
         target = [name.strip() for name in target.split(",") if name.strip()]
-    names = [target] if isinstance(target, str | int) else list(target)
+    names = [target] if isinstance(target, str | int | np.integer) else list(target)
+    _check_distinct(names)
+    return names
+
+
+def _check_distinct(names: Sequence[str | int]) -> None:
     if len(set(names)) < len(names):
         raise DataError(f"target={','.join(map(str, names))} names a column twice; name each once")
-    return names
 
 
 def target_column(columns: list[str], target: str | int) -> str:

@@ -139,15 +139,17 @@ def first_records(text: str, separator: str, count: int = _RECORDS) -> list[list
     Raises:
       DataError: if the first one cannot be read, for example because a quote is never closed.
     """
-    if separator == WHITESPACE:
-        lines = islice(io.StringIO(text), count)
-        return [cells for line in lines if (cells := line.split())]
+    spaces = separator == WHITESPACE
+    if spaces:
+        text, separator = text.replace("\t", " "), " "
     # Only line ends separate records: a form feed or U+2028 is part of a cell.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
     records: list[list[str]] = []
     num_cells = 0
     try:
         for record in reader:
+            if spaces and record and not record[-1]:  # spaces at the end of a line
+                record.pop()
             if len(record) > 1 or record and record[0].strip():
                 records.append([cell.strip() for cell in record])
                 num_cells += len(record)
@@ -379,7 +381,7 @@ def _lines_of_notes(start: str, separator: str | None) -> int:
     lines = [line.rstrip("\n") for line in islice(io.StringIO(start, newline=None), _RECORDS)]
     known = np.array([bool(line.strip()) for line in lines])
     # Rows, and even notes, may have separators within quotes.
-    bare = [_QUOTED.sub("", line) for line in lines]
+    bare = [_QUOTED.sub(lambda cell: "x" if len(cell[0]) > 2 else "", line) for line in lines]
     min_notes = 0
     for candidate in _CANDIDATES if separator is None else (separator,):
         counts = np.array([line.count(candidate) for line in bare])

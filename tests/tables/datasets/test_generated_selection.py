@@ -79,9 +79,11 @@ def standard_table() -> data.Dataset:
 
 
 def test_extra_columns_can_be_added_twice() -> None:
-    table = data.Dataset("two", np.eye(2), None, feature_names=("a", "random 1"))
+    marks = np.array([0, 1], np.uint8)
+    table = data.Dataset("two", np.eye(2), None, ("a", "random 1"), official_split=marks)
     twice = data.add_columns(data.add_columns(table, "random"), "random")
     assert twice.feature_names[2:] == tuple(f"random {number}" for number in (0, 2, 3, 4, 5, 6))
+    assert twice.official_split is marks
 
 
 def test_extra_columns_are_what_the_benchmark_says() -> None:

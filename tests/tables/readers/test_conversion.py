@@ -205,3 +205,16 @@ def test_an_index_without_a_name_is_not_a_column(tmp_path: Path) -> None:
     whole = load_table(str(tmp_path / "table.parquet"), target="label")
     assert stored.feature_names == whole.feature_names == ("a b",)
     np.testing.assert_array_equal(np.asarray(stored.X), whole.X)
+
+
+def test_labels_and_rows_are_those_in_memory(tmp_path: Path) -> None:
+    for name, cells in (("bool", ["TRUE", "false", "False", "true"]), ("text", ["x", "y"])):
+        rows = [f"{row},{cells[row % len(cells)]}" for row in range(12)]
+        path = tmp_path / f"{name}.csv"
+        path.write_text("\n".join(["a,label", *rows, *["66,Total"] * (name == "text")]))
+        wanted = load_table(str(path), target="label")
+        stored = load(convert(path, target="label", progress=False))
+        np.testing.assert_array_equal(stored.X, wanted.X)
+        np.testing.assert_array_equal(stored.y, wanted.y)
+        assert stored.class_names == wanted.class_names
+    assert len(stored.X) == 12 and "a total ('Total')" in stored.source

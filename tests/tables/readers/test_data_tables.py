@@ -102,6 +102,13 @@ def test_npz_mat_and_libsvm(tmp_path) -> None:
     assert loaded.official_split.tolist() == [0, 0, 0, 1, 1]
 
 
+def test_names_of_text_labels_are_the_labels(tmp_path) -> None:
+    y = np.array(["b", "a", "b", "a"])
+    np.savez(tmp_path / "t.npz", X=np.eye(4), y=y, class_names=np.array(["b", "a"]))
+    table = data.load(str(tmp_path / "t.npz"))
+    assert [table.class_names[label] for label in table.y] == y.tolist()
+
+
 @pytest.mark.parametrize(("rule", "fill"), [("mean", 2.5), ("median", 1.5)])
 def test_impute(tmp_path, rule, fill) -> None:
     (tmp_path / "a.csv").write_text("a,b\n1,1\n,1\n1.5,1\n5,1\n")

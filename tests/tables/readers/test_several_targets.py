@@ -95,6 +95,14 @@ def test_a_column_whose_name_has_a_comma(frame: pd.DataFrame, tmp_path: Path) ->
     assert load(str(tmp_path / "t.csv"), target="weeks,all").y.ndim == 1
 
 
+def test_a_column_is_named_once(frame: pd.DataFrame, tmp_path: Path) -> None:
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for target in ("weeks,1", ["relapse", -1]):
+        with pytest.raises(DataError, match="names a column twice"):
+            load_table(str(tmp_path / "t.csv"), target=target)
+    assert load_table(str(tmp_path / "t.csv"), target=np.int64(1)).feature_names[1] == "b"
+
+
 def test_arrays_of_several_columns(tmp_path: Path) -> None:
     y = np.eye(3)[np.arange(12) % 3]
     np.savez(tmp_path / "t.npz", X=np.random.default_rng(0).normal(size=(12, 2)), y=y)
@@ -121,6 +129,18 @@ def test_counts_that_were_read_as_classes(tmp_path: Path) -> None:
     pd.DataFrame({"x": np.arange(6.0), "y": y - 1}).to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(DataError, match="negative numbers in 2 entries"):
         check_task(load(str(tmp_path / "t.csv"), target="y"), "counts")
+
+
+def test_a_split_takes_whole_numbers_as_classes() -> None:
+    # For a table without a named task they would be numbers.
+    y, sizes = np.repeat(np.arange(40.0), 4), (0.25, 0.25, 0.5)
+    numbers, integers = (Dataset("t", np.eye(160), part) for part in (y, y.astype(np.int32)))
+    classes = make_split(integers, "stratified", fractions=sizes)
+    with pytest.warns(UserWarning, match="40 different numbers"):
+        split = make_split(numbers, "stratified", fractions=sizes)
+    np.testing.assert_array_equal(split.test, classes.test)
+    with pytest.raises(DataError, match="stratified split needs classes.*a numeric target"):
+        make_split(Dataset("t", np.eye(160), y / 3), "stratified")
 
 
 def test_splits_keep_the_share_of_events() -> None:

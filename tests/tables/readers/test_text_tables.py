@@ -5,6 +5,7 @@ Covers ``fsjax.tables.readers.decimal_commas``.
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -147,3 +148,33 @@ def test_long_cells(tmp_path: Path) -> None:
     assert load_frame(path, "b", separator=";", decimal=",").frame["a"].tolist() == [1.5, 2.5]
     path = write(tmp_path, "b.csv", f"a,text,b\n1.5,{'x' * 200_000},1\n2.5,y,0\n")
     assert load_frame(path, "b").frame["a"].tolist() == [1.5, 2.5]
+
+
+def test_quoted_names_between_spaces(tmp_path: Path) -> None:
+    # As write.table of R writes them.
+    text = '"a b" "c"  "label"\n1.5 2 "x y"\n2.5 3 "z"\n'
+    table = load_table(write(tmp_path, "a.txt", text), target="label")
+    assert (table.feature_names, table.class_names) == (("a b", "c"), ("x y", "z"))
+    np.testing.assert_array_equal(table.X, [[1.5, 2], [2.5, 3]])
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_quoted_names_are_not_notes(tmp_path: Path, separator: str) -> None:
+    # As write.csv of R and QUOTE_NONNUMERIC of pandas write them.
+    rows = [
+        ["", "a; in cm, dry", "label"],
+        *([f"{row}", row / 4, "x" * (row % 2 + 1)] for row in range(1, 9)),
+    ]
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file, delimiter=separator, quoting=csv.QUOTE_NONNUMERIC).writerows(rows)
+    table = load_table(str(path), target="label")
+    assert table.feature_names == ("a; in cm, dry",)
+    assert table.X[:, 0].tolist() == [row / 4 for row in range(1, 9)]
+
+
+def test_names_with_colons_are_not_libsvm(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.txt", "a\tgene:b\tlabel\n1\t2\tx\n3\t4\ty\n")
+    assert load_table(path, target="label").feature_names == ("a", "gene:b")
+    path = write(tmp_path, "b.txt", "1 qid:1 2:0.5\n0 qid:1 1:0.25\n")
+    np.testing.assert_array_equal(load_table(path, dense=True).X, [[0, 0.5], [0.25, 0]])
