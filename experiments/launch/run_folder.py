@@ -132,12 +132,14 @@ def begin_run(config: ConfigDict, workdir: Path) -> None:
     """Writes ``config.json``; call it after all checks, so that a mistake leaves nothing behind.
 
     A resumed run keeps the record of where it began. Damaged files of a finished run are removed,
-    together with its checksums, to be written again.
+    together with its checksums, to be written again, and so is ``result.json``: a folder that has
+    it counts as finished.
     """
     if names := checksums.damaged(workdir):
         print(f"{workdir}: missing or damaged, will be written again: {', '.join(names)}")
     for name in names:
         (workdir / name).unlink(missing_ok=True)
+    (workdir / "result.json").unlink(missing_ok=True)
     checksums.remove_checksums(workdir)
     remove_leftovers(workdir)
     path = workdir / "config.json"

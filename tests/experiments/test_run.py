@@ -160,6 +160,17 @@ def test_any_damage_of_a_finished_run_is_noticed(finished: Path, how: str) -> No
     assert checksums.damaged(finished) == []
 
 
+def test_a_damaged_run_that_is_repeated_is_unfinished_until_its_end(
+    finished: Path, tmp_path: Path
+) -> None:
+    config, folder = finished_config(), shutil.copytree(finished, tmp_path / "copy")
+    (folder / "curves.png").unlink()
+    assert not check_workdir(config, folder)
+    begin_run(config, folder)
+    # As after a kill of the repeated run.
+    assert not check_workdir(config, folder)
+
+
 def test_a_run_that_goes_on_elsewhere_says_where_it_began(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     artifacts.write_config_json({"a": 1}, path, "first")
