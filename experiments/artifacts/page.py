@@ -117,14 +117,20 @@ def _what(
 ) -> dict[str, str]:
     data, method = config.get("data") or {}, config.get("method") or {}
     device, versions = facts["device"] or {}, facts["versions"] or {}
+
+    def swept(name: str, value: Any) -> Any:
+        """The values of a field in a sweep over it, otherwise its one value."""
+        values = [setting[name] for setting in result.get("settings", ()) if name in setting]
+        return ", ".join(dict.fromkeys(map(str, values))) or result.get(name, value)
+
     entries = {
         "method": result.get("method", method.get("name")),
         "data set": result.get("dataset", data.get("name")),
         "task": config.get("task"),
-        "columns selected": result.get("num_features", config.get("num_features")),
+        "columns selected": swept("num_features", config.get("num_features")),
         "seeds": ", ".join(map(str, config.get("seeds") or ())),
         "rows of the SVM and retrain protocols": result.get("judged_on"),
-        "epochs": (config.get("train") or {}).get("num_epochs"),
+        "epochs": swept("num_epochs", (config.get("train") or {}).get("num_epochs")),
         "device": " ".join(str(device[k]) for k in ("count", "kind") if k in device),
         "versions": ", ".join(f"{k} {v}" for k, v in versions.items() if v),
         "commit": facts["git_revision"],

@@ -8,15 +8,18 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fsjax.methods import get_method
 from fsjax.storage.atomic_files import named_errors, write_text
 from fsjax.storage.identity import Identity
 from fsjax.tables.datasets.catalog import ENTRIES
 from fsjax.tables.datasets.files import places
 from fsjax.tables.readers.file_type import candidates
+from fsjax.tasks import get_task
 
 NAME = "checksums.json"
 
@@ -91,6 +94,22 @@ def of_table(data: Mapping[str, Any]) -> str | None:
     ]
     sums = [_sha256_of(file, file.stat().st_mtime_ns, file.stat().st_size) for file in files]
     return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
+
+
+def of_code(method: str | None, task: str | None) -> str | None:
+    """The SHA-256 of the files of an own method and task, ``module:function``; ``None`` without.
+
+    Raises:
+      ConfigError: if there is no such method or task.
+    """
+    own = [(get_method, method), (get_task, task)]
+    modules = []
+    for get, name in own:
+        if name and ":" in name:
+            get(name)  # imports its module
+            modules.append(sys.modules[name.partition(":")[0]])
+    sums = [_sha256(Path(module.__file__)) for module in modules if module.__file__]
+    return hashlib.sha256("".join(sums).encode()).hexdigest() if sums else None
 
 
 @functools.lru_cache

@@ -20,10 +20,10 @@ from experiments.launch.run_folder import recorded_accuracy
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError
 from fsjax.storage.atomic_files import write_text
-from fsjax.tables.datasets.catalog import named_protocol
+from fsjax.tables.datasets.catalog import ENTRIES, named_protocol
 
 #: Fields of ``config.data`` that set the test rows. Runs that differ in one are not compared.
-TEST_ROWS: Final = ("options", "split", "split_per_seed", "target", "impute", "noise_std")
+TEST_ROWS: Final = ("name", "options", "split", "split_per_seed", "target", "impute", "noise_std")
 
 #: Other fields of ``config.data`` that may explain a difference.
 TREATMENT: Final = ("scaling", "valid_fraction")
@@ -57,6 +57,9 @@ def data_of(config: ConfigDict) -> dict[str, Any]:
     """The fields of :data:`TEST_ROWS` and :data:`TREATMENT` of a configuration."""
     data = config.data.to_dict()
     fields = {name: data.get(name) for name in (*TEST_ROWS, *TREATMENT)}
+    if data["name"] not in ENTRIES:
+        # Results have only the last part of a table's path.
+        fields["name"] = str(Path(data["name"]).expanduser().resolve())
     return fields | {"split": named_protocol(data["name"], data.get("split", "paper"))}
 
 

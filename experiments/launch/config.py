@@ -15,6 +15,7 @@ from ml_collections import ConfigDict
 from ml_collections.config_flags import config_path
 
 from fsjax.errors import ConfigError, FsjaxError, nearest
+from fsjax.tables.datasets.catalog import ENTRIES
 
 #: For each type of field: the parser of its text, and what the text must be.
 _PARSERS: dict[type, tuple[Callable[[str], Any], str]] = {
@@ -53,6 +54,8 @@ def load_config(name: str) -> ConfigDict:
 def override(config: ConfigDict, assignment: str) -> None:
     """Sets a field of a configuration from ``field=value``; tuples are written ``1,2,3``.
 
+    Another ``data.name`` removes ``data.options``, the arguments by which a data set is generated.
+
     Raises:
       ConfigError: for an unknown field or a value of another type.
     """
@@ -77,6 +80,10 @@ def override(config: ConfigDict, assignment: str) -> None:
         config_path.set_value(field, config, parse(text))
     except (TypeError, ValueError, SyntaxError):
         raise ConfigError(f"{assignment}: {text!r} is not {expected}") from None
+    # Options of a table, such as its separator, stay.
+    if field == "data.name" and text != value and value in ENTRIES and "options" in config.data:
+        with config.unlocked():
+            del config.data["options"]
 
 
 def _parse_tuple(current: tuple[Any, ...], text: str) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,7 @@ def _run_experiment(config: ConfigDict, workdir: Path, progress: bool) -> dict[s
             "they are never preferred"
         )
     result = evaluated(config, result, dataset)
-    write_artifacts(result, dataset, workdir, config.data.get("split", "paper"))
+    write_artifacts(result, dataset, workdir, config)
     end_run(config, workdir)
     if progress:
         print(f"wrote the results to {workdir} after {time.perf_counter() - started:.1f} s")
@@ -191,13 +192,21 @@ def _evaluation_options(config: ConfigDict) -> dict[str, Any]:
     }
 
 
-def write_artifacts(result: fsjax.FitResult, dataset: Dataset, workdir: Path, split: str) -> None:
+def split_and_noise(config: ConfigDict, setting: Mapping[str, Any] = {}) -> tuple[str, float]:
+    """The protocol of the split and the added noise of a run, or of a setting of a sweep."""
+    data = {"split": "paper", "noise_std": 0.0, **config.data, **setting}
+    return data["split"], data["noise_std"]
+
+
+def write_artifacts(
+    result: fsjax.FitResult, dataset: Dataset, workdir: Path, config: ConfigDict
+) -> None:
     """Writes metrics, scores and pictures, and last ``result.json``, which marks the end."""
     artifacts.write_metrics_csv(result, workdir / "metrics.csv")
     artifacts.write_scores(result, workdir / "scores.npz")
     if is_lead():
         save_pictures(_pictures(result, dataset), workdir)
-    artifacts.write_result_json(result, workdir / "result.json", split)
+    artifacts.write_result_json(result, workdir / "result.json", *split_and_noise(config))
 
 
 def _pictures(result: fsjax.FitResult, dataset: Dataset) -> dict[str, Figure]:

@@ -33,8 +33,8 @@ PICTURES = (
     "layer_sparsity", "regularization", "sweep",
 )  # fmt: skip
 
-#: The checksum of a table that is given by a path, in ``config.json``.
-_TABLE = "sha256 of data.name"
+#: The checksums of a table that is given by a path, and of own code, in ``config.json``.
+_TABLE, _CODE = "sha256 of data.name", "sha256 of the files of method.name and task"
 
 #: File formats of pictures.
 FORMATS = ("png", "svg")
@@ -72,8 +72,11 @@ def check_workdir(config: ConfigDict, workdir: Path) -> bool:
             f"({', '.join(names)}); choose another folder"
         )
     now = identity(config)
-    # Earlier versions did not record the table, and a finished run is read without it.
-    parts = ("settings", "data") if earlier and earlier.data and now.data else ("settings",)
+    # Earlier versions did not record them, and a finished run is read without the table.
+    recorded = [
+        part for part in ("data", "code") if getattr(earlier, part, None) and getattr(now, part)
+    ]
+    parts = ("settings", *recorded)
     if earlier is not None and (changes := now.changes(earlier, parts)):
         raise ConfigError(
             f"workdir {workdir} holds another run ({changes}); choose another folder, or remove "
@@ -85,16 +88,19 @@ def check_workdir(config: ConfigDict, workdir: Path) -> bool:
 def identity(config: ConfigDict) -> Identity:
     """The identity of a configuration's run: two runs are the same if theirs are equal.
 
-    It has the checksum of a table that is given by a path.
+    It has the checksums of a table that is given by a path, and of the files of an own method or
+    task, but not of what these import.
     """
     fields = json.loads(config.to_json())
-    return _identity_of_fields(fields, checksums.of_table(fields.get("data") or {}))
+    code = checksums.of_code((fields.get("method") or {}).get("name"), fields.get("task"))
+    return _identity_of_fields(fields, checksums.of_table(fields.get("data") or {}), code)
 
 
-def _identity_of_fields(fields: dict[str, Any], table: str | None) -> Identity:
+def _identity_of_fields(fields: dict[str, Any], table: str | None, code: str | None) -> Identity:
     # A run may be resumed on other devices, so this field is not part of its identity.
     fields.get("train", {}).pop("batch_devices", None)
-    return Identity(settings=fields, data={_TABLE: table} if table else {})
+    data, own = {_TABLE: table} if table else {}, {_CODE: code} if code else {}
+    return Identity(settings=fields, data=data, code=own)
 
 
 def _identity_of_file(path: Path) -> Identity:
@@ -105,7 +111,7 @@ def _identity_of_file(path: Path) -> Identity:
             fields.pop(added)
         for added in ("command", "continued"):
             fields.pop(added, None)
-        return _identity_of_fields(fields, fields.pop(_TABLE, None))
+        return _identity_of_fields(fields, fields.pop(_TABLE, None), fields.pop(_CODE, None))
     except (ValueError, KeyError, AttributeError, TypeError):
         raise ConfigError(
             f"{path} is not a configuration of fsjax; choose another workdir"
@@ -132,17 +138,20 @@ def begin_run(config: ConfigDict, workdir: Path) -> None:
     """Writes ``config.json``; call it after all checks, so that a mistake leaves nothing behind.
 
     A resumed run keeps the record of where it began. Damaged files of a finished run are removed,
-    together with its checksums, to be written again.
+    together with its checksums, to be written again, and so is ``result.json``: a folder that has
+    it counts as finished.
     """
     if names := checksums.damaged(workdir):
         print(f"{workdir}: missing or damaged, will be written again: {', '.join(names)}")
     for name in names:
         (workdir / name).unlink(missing_ok=True)
+    (workdir / "result.json").unlink(missing_ok=True)
     checksums.remove_checksums(workdir)
     remove_leftovers(workdir)
     path = workdir / "config.json"
     earlier = json.loads(path.read_text()) if path.exists() else None
-    fields = {**json.loads(config.to_json()), **identity(config).data}
+    now = identity(config)
+    fields = {**json.loads(config.to_json()), **now.data, **now.code}
     artifacts.write_config_json(fields, path, _command(), earlier)
 
 
@@ -150,9 +159,11 @@ def end_run(config: ConfigDict, workdir: Path) -> None:
     """Marks the run as finished: writes ``report.html``, and the checksums of all other files."""
     artifacts.write_report(workdir)
     names, path = {"config.json", *WRITTEN} - {"report.html"}, workdir / "config.json"
-    # The table may have changed since the run began.
+    # The table and the code may have changed since the run began.
     began = _identity_of_file(path) if path.exists() else Identity()
-    checksums.write_checksums(workdir, replace(identity(config), data=began.data), names)
+    checksums.write_checksums(
+        workdir, replace(identity(config), data=began.data, code=began.code), names
+    )
 
 
 def _command() -> str | None:

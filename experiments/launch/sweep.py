@@ -31,6 +31,7 @@ from experiments.launch.experiment import (
     evaluated,
     load_data,
     plan_options,
+    split_and_noise,
 )
 from experiments.launch.run_folder import begin_run, check_workdir, end_run, save_pictures
 from fsjax.data import Dataset
@@ -130,7 +131,7 @@ def run_sweep(
     else:
         begin_run(config, workdir)
         sweep = fitted(planned, dataset, config)
-    table = _write(sweep, workdir, config.data.get("split", "paper"))
+    table = _write(sweep, workdir, config)
     end_run(config, workdir)
     return table
 
@@ -236,7 +237,7 @@ def _write_table(sweep: fsjax.Sweep, workdir: Path) -> pd.DataFrame:
     return table
 
 
-def _write(sweep: fsjax.Sweep, workdir: Path, split: str) -> pd.DataFrame:
+def _write(sweep: fsjax.Sweep, workdir: Path, config: ml_collections.ConfigDict) -> pd.DataFrame:
     table = _write_table(sweep, workdir)
     metric = next((name for name in MAIN_METRICS if name in table), "validation")
     save_pictures({"sweep": plot_sweep(table, sweep.names, metric)}, workdir)
@@ -245,7 +246,10 @@ def _write(sweep: fsjax.Sweep, workdir: Path, split: str) -> pd.DataFrame:
         "names": sweep.names,
         "best": places[0][1] if len(places) == 1 else dict(places),
         "settings": sweep.settings,
-        "results": [artifacts.result_dict(result, split) for result in sweep.results],
+        "results": [
+            artifacts.result_dict(result, *split_and_noise(config, setting))
+            for setting, result in zip(sweep.settings, sweep.results, strict=True)
+        ],
     }
     write_json(content, workdir / "result.json")
     return table

@@ -4,6 +4,7 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,12 +50,12 @@ def paper_sizes(config: ConfigDict, dataset: Dataset, splits: list[Split]) -> li
     return [size for i in range(5) if (size := most - i * (most // 5)) > 0]
 
 
-def select(
+def plan_selection(
     name: str, config: ConfigDict, dataset: Dataset, splits: list[Split], sizes: Sequence[int]
-) -> dict[int, fsjax.FitResult]:
-    """Selects columns by a method, a key of :data:`TITLES`, for every size."""
-    options = {"scaling": config.data.scaling, "seeds": config.seeds, "split": splits}
-    options["best_by"] = "last"
+) -> fsjax.Plan:
+    """Plans a selection by a method, a key of :data:`TITLES`, of every size."""
+    options: dict[str, Any] = {"seeds": config.seeds, "split": splits, "best_by": "last"}
+    options["scaling"] = config.data.scaling
     if name == "lassonet":
         # One path with full batches; a tenth of the training rows are for validation.
         fields = dict(config.lassonet)
@@ -79,7 +80,18 @@ def select(
             network = {field: network[field] for field in shape}
         method = methods.get_method(name)(**{**network, **config[name]})
         options |= config.train
-    return fsjax.fit_sizes(method, dataset, sizes, **options)
+    return fsjax.plan(method, dataset, num_features=list(sizes), **options)
+
+
+def check_settings(
+    names: Sequence[str], config: ConfigDict, dataset: Dataset, splits: list[Split]
+) -> None:
+    """Raises ConfigError or DataError for what would fail only after other methods are trained."""
+    network = methods.neural_network(**config.network)
+    make_plan(config, network, dataset, split=splits, best_by="last", num_features=1)
+    for name in names:
+        # The paper's sizes follow from a training; any size will do for the other checks.
+        plan_selection(name, config, dataset, splits, config.sizes or (1,))
 
 
 def rows_of(
@@ -118,6 +130,7 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
         make_split(dataset, config.data.split, seed=int(seed), valid_fraction=0.0)
         for seed in config.seeds
     ]
+    check_settings(names, config, dataset, splits)
     run_folder.begin_run(config, workdir)
     path, sizes_path = workdir / "accuracy.csv", workdir / "sizes.json"
     if not config.sizes and not sizes_path.exists():
@@ -137,7 +150,8 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
         if name == ALL:
             accuracy, results = {dataset.num_features: retrained(None)}, {}
         else:
-            results = select(name, config, dataset, splits, sizes)
+            planned = plan_selection(name, config, dataset, splits, sizes)
+            results = dict(zip(sizes, planned.fit(), strict=True))
             accuracy = {size: retrained(results[size].selected) for size in sizes}
         new = rows_of(name, config, accuracy, results)
         table = add_rows(table, new, path)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from quick_configs import quick
 from synthetic_result import make_result
 
 from experiments.artifacts import result_dict, write_metrics_csv
@@ -21,7 +22,7 @@ from experiments.artifacts.statistics.comparison import (
     smallest_pvalue,
     training_delay,
 )
-from experiments.launch.compare import TEST_ROWS, TREATMENT, comparisons
+from experiments.launch.compare import TEST_ROWS, TREATMENT, comparisons, data_of
 from experiments.launch.run_folder import recorded_accuracy
 
 
@@ -154,6 +155,18 @@ def test_runs_on_other_test_rows_are_not_compared(tmp_path: Path) -> None:
     assert separate.endswith("data.split (a: None, b: None, c: 'wast')")
     assert note.endswith("also differ in data.scaling (a: None, b: 'minmax', c: None)")
     assert "1 a" in table and "2 b" in table and "c " not in table.splitlines()[-1]
+
+
+def test_tables_of_the_same_file_name_are_not_compared(tmp_path: Path) -> None:
+    names = {"a": "one/table.csv", "b": "two/table.csv", "c": "two/../one/table.csv"}
+    results = {label: finished(tmp_path, label, dataset="table.csv") for label in names}
+    configs = {label: quick() for label in names}
+    for label, name in names.items():
+        configs[label].data.name = name
+    data = {label: data_of(config) for label, config in configs.items()}
+    separate, table = comparisons(results, tmp_path, data).split("\n\n")[1:]
+    assert "not all are compared, as the runs differ in data.name (a: " in separate
+    assert "1 a" in table and "2 c" in table and "b " not in table.splitlines()[-1]
 
 
 def test_errors_on_other_scales_are_not_compared(tmp_path: Path) -> None:

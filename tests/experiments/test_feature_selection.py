@@ -65,6 +65,24 @@ def test_every_size_has_a_row(tmp_path: Path) -> None:
         assert places_of(table, name) == [(6, 0), (6, 1), (20, 0), (20, 1)]
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sizes": (6, 65)}, "num_features=65 but X has 64"),
+        ({"train.num_epochs": 0}, "num_epochs=0"),
+        ({"stg.strength": -1.0}, "strength=-1.0"),
+    ],
+)
+def test_a_mistake_leaves_nothing_behind(
+    tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
+    config = small(methods=("fisher_score", "stg"))
+    config.update_from_flattened_dict(changes)
+    with pytest.raises(ConfigError, match=message):
+        comparison.run(config, tmp_path / "digits", progress=False)
+    assert not (tmp_path / "digits").exists()
+
+
 def test_only_missing_methods_are_run_again(
     finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,7 +91,6 @@ def test_only_missing_methods_are_run_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(comparison, "retrain_metrics", fail)
-        patch.setattr(comparison, "select", fail)
         table = comparison.run(small(), finished, progress=False)
     assert len(table) == 2 + 3 * 2
     with pytest.raises(ConfigError, match="holds another run"):

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from bad_calls import bad_calls, refuses
 from launcher import launch, launch_here
+from ml_collections import ConfigDict
 from quick_configs import quick
 
 from configs import any as any_method
-from configs import ctre_sim, ip_cae, wast
+from configs import ctre_sim, ip_cae, regularize, wast
 from experiments.launch import config as configuration
 from experiments.launch.experiment import run_experiment
 
@@ -101,6 +102,17 @@ def test_mistakes_with_any_method(bad: tuple) -> None:
 
     refuses(planned, *bad[2:])
     assert not Path("run").exists()
+
+
+def test_another_data_set_does_not_take_the_options_of_the_first() -> None:
+    config = regularize.get_config("ehr_like,quick")
+    configuration.override(config, "data.name=ehr_like")
+    assert config.data.options.num_features == 300
+    configuration.override(config, "data.name=breast_cancer.csv")
+    assert "options" not in config.data
+    table = ConfigDict({"data": {"name": "a.csv", "options": {"separator": ";"}}})
+    configuration.override(table, "data.name=b.csv")
+    assert table.data.options.separator == ";"
 
 
 def test_overrides_of_fields_that_are_still_empty() -> None:

@@ -50,6 +50,14 @@ def test_a_run(tmp_path: Path) -> None:
     assert page.count("<svg ") == 2 and "<?xml" not in page
 
 
+def test_a_sweep_names_all_its_numbers_of_columns() -> None:
+    config = {"num_features": 3, "train": {"num_epochs": 7}}
+    settings = [{"num_features": 2, "rate": 1}, {"num_features": 4, "rate": 1}]
+    facts = dict.fromkeys(("device", "versions", "git_revision"))
+    shown = page_of_runs._what(config, {"settings": settings}, facts)
+    assert shown["columns selected"] == "2, 4" and shown["epochs"] == "7"
+
+
 def test_a_folder_of_runs(tmp_path: Path) -> None:
     leave_run(tmp_path / "one", [80.0, 90.0])
     leave_run(tmp_path / "two", [70.0, 71.0])

@@ -160,6 +160,34 @@ def test_any_damage_of_a_finished_run_is_noticed(finished: Path, how: str) -> No
     assert checksums.damaged(finished) == []
 
 
+def test_a_changed_file_of_an_own_method_is_another_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = tmp_path / "own_ranking.py"
+    code.write_text("from fsjax.methods import random_selection\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    config, folder = quick(), tmp_path / "run"
+    with config.unlocked():
+        config.method = {"name": "own_ranking:random_selection"}
+    folder.mkdir()
+    begin_run(config, folder)
+    check_workdir(config, folder)
+    code.write_text(code.read_text() + "# changed\n")
+    with pytest.raises(ConfigError, match="holds another run .*files of method.name"):
+        check_workdir(config, folder)
+
+
+def test_a_damaged_run_that_is_repeated_is_unfinished_until_its_end(
+    finished: Path, tmp_path: Path
+) -> None:
+    config, folder = finished_config(), shutil.copytree(finished, tmp_path / "copy")
+    (folder / "curves.png").unlink()
+    assert not check_workdir(config, folder)
+    begin_run(config, folder)
+    # As after a kill of the repeated run.
+    assert not check_workdir(config, folder)
+
+
 def test_a_run_that_goes_on_elsewhere_says_where_it_began(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     artifacts.write_config_json({"a": 1}, path, "first")

@@ -65,6 +65,21 @@ def test_the_summary_has_the_best_by_each_criterion() -> None:
         assert f"best on the validation rows (validation='{criterion}'): {setting}" in text
 
 
+def test_published_numbers_are_beside_settings_on_the_same_data(tmp_path: Path) -> None:
+    settings = tuple(
+        {"split": split, "noise_std": noise}
+        for split, noise in (("paper", 0.0), ("wast", 0.0), ("paper", 0.4))
+    )
+    states = SimpleNamespace(spec=SimpleNamespace(best_by="accuracy"))
+    result = make_result(dataset="coil20", num_features=50, columns=100, states=states)
+    swept = Sweep(("split", "noise_std"), settings, (result,) * 3)
+    sweep._write(swept, tmp_path, quick())
+    papers = [
+        each["paper"] for each in json.loads((tmp_path / "result.json").read_text())["results"]
+    ]
+    assert "embedded_accuracy" in papers[0] and papers[1:] == [{}, {}]
+
+
 def test_protocols_judge_each_setting_with_its_own_options(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     monkeypatch.setattr(launch, "evaluate", lambda *args, **options: calls.append(options) or {})
