@@ -186,8 +186,7 @@ def _survival_numbers(name: object, values: Any) -> np.ndarray:
     try:
         return read_exactly(values)[0]
     except DataError:
-        texts = pd.Series(_array(values))
-        text = texts[pd.to_numeric(texts, errors="coerce").isna()].iloc[0]
+        text = next(value for value in pd.Series(_array(values)) if not _is_number(value))
         raise DataError(
             f"task=survival needs numbers, a time and an event of 0 or 1, but column {name!r} "
             f"holds {text!r}; write 1 for an event, and 0 where none was seen"

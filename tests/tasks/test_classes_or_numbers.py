@@ -16,7 +16,7 @@ from fsjax.errors import DataError
 from fsjax.estimators import FisherScore
 from fsjax.tables.readers.target_columns import encode_target
 from fsjax.tasks.classes_or_numbers import kind_of_target
-from fsjax.tasks.targets import read_exactly
+from fsjax.tasks.targets import read_exactly, read_survival
 
 #: 60 different whole numbers in 100 rows.
 MANY = np.resize(np.arange(60), 100)
@@ -134,3 +134,5 @@ def test_texts_among_several_outputs_are_named(outputs) -> None:
     days = y.assign(state=pd.to_datetime(["2020-01-01", "2020-01-02"])).astype(object)
     with pytest.raises(DataError, match="'2020-01-01 00:00:00' in column 'state'"):
         read_exactly(days)
+    with pytest.raises(DataError, match=r"column 'state' holds Timestamp\('2020-01-01"):
+        read_survival(days)
