@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -48,3 +49,8 @@ def test_constant_columns_come_last() -> None:
 )
 def test_unique_percentage(picks: list[int], expected: float) -> None:
     assert float(unique_percentage(jnp.asarray(picks), 6)) == expected
+
+
+def test_distinct_picks_are_exactly_100_percent_in_a_compiled_program() -> None:
+    found = [jax.jit(unique_percentage, static_argnums=1)(jnp.arange(k), 9) for k in (3, 6, 7)]
+    assert np.array(found).tolist() == [100.0] * 3

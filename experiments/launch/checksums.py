@@ -81,11 +81,9 @@ def of_table(data: Mapping[str, Any]) -> str | None:
     Raises:
       OSError: if a file cannot be read.
     """
-    name, target = str(data.get("name")), str(data.get("target"))
-    places_of_name = candidates(name, tuple(places(data.get("dir")).values()))
-    path = next(filter(Path.exists, places_of_name), None)
-    if name in ENTRIES or path is None:
+    if (path := path_of_table(data)) is None:
         return None
+    target = str(data.get("target"))
     # The target of a .npy file may be in another one; a converted table is a folder.
     targets = (path.with_suffix(".y.npy"), Path(target).expanduser(), path.parent / target)
     parts = [path, *(each for each in targets if each.suffix == ".npy")]
@@ -94,6 +92,13 @@ def of_table(data: Mapping[str, Any]) -> str | None:
     ]
     sums = [_sha256_of(file, file.stat().st_mtime_ns, file.stat().st_size) for file in files]
     return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
+
+
+def path_of_table(data: Mapping[str, Any]) -> Path | None:
+    """The table that ``config.data`` names by its path; ``None`` if it names none that exists."""
+    name = str(data.get("name"))
+    found = candidates(name, tuple(places(data.get("dir")).values()))
+    return None if name in ENTRIES else next(filter(Path.exists, found), None)
 
 
 def of_code(method: str | None, task: str | None) -> str | None:

@@ -14,13 +14,14 @@ from experiments import artifacts
 from experiments.artifacts.statistics.comparison import delay_table, main_metric, significance_table
 from experiments.cluster import Cell, connected, define_flag, gathered
 from experiments.launch import cli
+from experiments.launch.checksums import path_of_table
 from experiments.launch.config import load_config, override
 from experiments.launch.experiment import run_experiment
 from experiments.launch.run_folder import recorded_accuracy
 from fsjax.engine.compilation import cache_by_default
 from fsjax.errors import ConfigError
 from fsjax.storage.atomic_files import write_text
-from fsjax.tables.datasets.catalog import ENTRIES, named_protocol
+from fsjax.tables.datasets.catalog import named_protocol
 
 #: Fields of ``config.data`` that set the test rows. Runs that differ in one are not compared.
 TEST_ROWS: Final = ("name", "options", "split", "split_per_seed", "target", "impute", "noise_std")
@@ -57,9 +58,9 @@ def data_of(config: ConfigDict) -> dict[str, Any]:
     """The fields of :data:`TEST_ROWS` and :data:`TREATMENT` of a configuration."""
     data = config.data.to_dict()
     fields = {name: data.get(name) for name in (*TEST_ROWS, *TREATMENT)}
-    if data["name"] not in ENTRIES:
+    if path := path_of_table(data):
         # Results have only the last part of a table's path.
-        fields["name"] = str(Path(data["name"]).expanduser().resolve())
+        fields["name"] = str(path.resolve())
     return fields | {"split": named_protocol(data["name"], data.get("split", "paper"))}
 
 

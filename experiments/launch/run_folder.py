@@ -127,8 +127,9 @@ def finished_result(config: ConfigDict, workdir: Path, progress: bool) -> dict[s
     if not check_workdir(config, workdir):
         return None
     result = read_json(workdir / "result.json")
-    if not (workdir / "report.html").exists():
-        artifacts.write_report(workdir)
+    # The process may have been killed after result.json was written, and before the page was.
+    if not all((workdir / name).exists() for name in ("report.html", checksums.NAME)):
+        end_run(config, workdir)
     if progress:
         print(f"{workdir} already holds this finished run; its results are:")
     return result

@@ -33,7 +33,7 @@ from experiments.launch.experiment import (
     plan_options,
     split_and_noise,
 )
-from experiments.launch.run_folder import begin_run, check_workdir, end_run, save_pictures
+from experiments.launch.run_folder import begin_run, end_run, finished_result, save_pictures
 from fsjax.data import Dataset
 from fsjax.engine.sweep import SweepPlan, best_places, combinations, plan_sweep
 from fsjax.errors import ConfigError, DataError
@@ -122,8 +122,7 @@ def run_sweep(
         )
     with config.unlocked():
         config.sweep = tuple(sweeps)
-    if check_workdir(config, workdir):
-        print(f"{workdir} already holds this finished sweep; its results are:")
+    if finished_result(config, workdir, progress) is not None:
         return pd.read_csv(workdir / "sweep.csv")
     planned, dataset = plan_of(config, grid, workdir, progress)
     if cluster is not None:

@@ -125,6 +125,8 @@ def run(config: ConfigDict, workdir: Path, progress: bool = True) -> pd.DataFram
     config = ConfigDict({**config, "methods": ()})
     run_folder.check_workdir(config, workdir)
     check_names("unknown method", names, TITLES)
+    if not names:
+        raise ConfigError(f"config.methods is empty; name some of {', '.join(TITLES)}")
     dataset = load_data(config)
     splits = [
         make_split(dataset, config.data.split, seed=int(seed), valid_fraction=0.0)

@@ -34,14 +34,17 @@ def exponential_temperature(progress: Array, start: Array | float, end: Array | 
 
 
 def gumbel_softmax(key: Array, logits: Array, temperature: Array) -> Array:
-    """One relaxed one-hot sample, float32 on the simplex, per row of the logits (IP-CAE, eq. 1).
+    """One relaxed one-hot sample per row of the logits, on the simplex (IP-CAE, eq. 1).
 
     Args:
       key: PRNG key.
       logits: log alpha, ``(..., K, D)``, unnormalised; the samples have the same shape.
       temperature: scalar, positive, unitless. Towards 0 the samples become one-hot.
+
+    Returns:
+      float32, or float64 for logits of this type.
     """
-    noise = jax.random.gumbel(key, logits.shape)
+    noise = jax.random.gumbel(key, logits.shape, jnp.float32)
     return jax.nn.softmax((logits + noise) / temperature, axis=-1)
 
 

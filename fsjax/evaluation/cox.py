@@ -5,12 +5,14 @@ Cox, "Regression models and life-tables", JRSS B 34, 1972; ties as Breslow (1974
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fsjax.arguments import Count, NonNegative, Positive, check
@@ -71,6 +73,9 @@ class CoxRegression(BaseEstimator):
           ConfigError: for a parameter outside its range, or if alpha is too small to bound the
             coefficients.
           DataError: if y is not a survival target.
+
+        Warns:
+          ConvergenceWarning: if ``max_iter`` steps do not reach ``tol``.
         """
         check(NonNegative, alpha=self.alpha)
         check(Positive, tol=self.tol)
@@ -107,6 +112,13 @@ class CoxRegression(BaseEstimator):
         if not np.isfinite(minimum.x).all():
             raise ConfigError(
                 f"alpha={self.alpha} does not bound the coefficients; choose a larger one"
+            )
+        if minimum.nit >= self.max_iter and not minimum.success:
+            warnings.warn(
+                f"no minimum after max_iter={self.max_iter} steps (the gradient per event is "
+                f"{np.linalg.norm(minimum.jac):.2g}, tol={self.tol}); raise max_iter",
+                ConvergenceWarning,
+                stacklevel=2,
             )
         self.coef_, self.n_iter_ = minimum.x / deviation, int(minimum.nit)
         return self

@@ -66,7 +66,7 @@ def check_features(
         advice.append(fill)
     if infinite.any():
         faults.append(_values(infinite.sum(), "infinite"))
-        advice.append("replace infinities with numbers")
+        advice.append("replace infinities, and numbers beyond 3.4e38, with smaller numbers")
     raise DataError(
         f"{where} has {' and '.join(faults)} in {len(bad)} of {len(missing)} columns: "
         f"{name_some(labels)}; {'; '.join(advice)}; or drop these columns or rows"

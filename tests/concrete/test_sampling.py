@@ -56,6 +56,11 @@ def test_noise_per_row_is_equations_1_and_2(key: jax.Array, inputs, temperature:
     chex.assert_trees_all_close(np.asarray(selected, np.float64), expected, rtol=1e-4, atol=1e-6)
 
 
+def test_samples_of_float32_logits_are_float32_where_64_bits_are_enabled(inputs) -> None:
+    with jax.enable_x64(True):
+        assert sampling.gumbel_softmax(jax.random.key(0), inputs[0], 0.5).dtype == jnp.float32
+
+
 def test_unknown_noise_is_refused(key: jax.Array, inputs) -> None:
     with pytest.raises(ValueError, match="row, batch"):
         sampling.select(key, *inputs, 1.0, "column")

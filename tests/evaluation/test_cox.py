@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from fsjax.errors import ConfigError, DataError
 from fsjax.evaluation import CoxRegression
@@ -47,6 +47,11 @@ def test_figures_of_other_libraries(alpha: float, ties: str) -> None:
     model = CoxRegression(alpha, ties=ties).fit(X, Y)
     np.testing.assert_allclose(model.coef_, FIGURES[alpha, ties], rtol=1e-6)
     np.testing.assert_allclose(model.predict(X), (X - X.mean(axis=0)) @ model.coef_)
+
+
+def test_too_few_steps_are_a_warning() -> None:
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=2 steps .*tol=1e-08"):
+        CoxRegression(0.5, max_iter=2).fit(X, Y)
 
 
 @pytest.mark.parametrize("ties", ["efron", "breslow"])

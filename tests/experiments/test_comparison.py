@@ -158,11 +158,14 @@ def test_runs_on_other_test_rows_are_not_compared(tmp_path: Path) -> None:
 
 
 def test_tables_of_the_same_file_name_are_not_compared(tmp_path: Path) -> None:
-    names = {"a": "one/table.csv", "b": "two/table.csv", "c": "two/../one/table.csv"}
-    results = {label: finished(tmp_path, label, dataset="table.csv") for label in names}
-    configs = {label: quick() for label in names}
-    for label, name in names.items():
-        configs[label].data.name = name
+    folders = {"a": tmp_path / "one", "b": tmp_path / "two", "c": tmp_path / "two/../one"}
+    results = {label: finished(tmp_path, label, dataset="table.csv") for label in folders}
+    configs = {label: quick() for label in folders}
+    for label, folder in folders.items():
+        folder.mkdir(exist_ok=True)
+        (folder / "table.csv").touch()
+        configs[label].data.update(name="table.csv", dir=str(folder))
+    configs["c"].data.update(name=str(folders["c"] / "table.csv"), dir="")
     data = {label: data_of(config) for label, config in configs.items()}
     separate, table = comparisons(results, tmp_path, data).split("\n\n")[1:]
     assert "not all are compared, as the runs differ in data.name (a: " in separate

@@ -71,6 +71,7 @@ def test_every_size_has_a_row(tmp_path: Path) -> None:
         ({"sizes": (6, 65)}, "num_features=65 but X has 64"),
         ({"train.num_epochs": 0}, "num_epochs=0"),
         ({"stg.strength": -1.0}, "strength=-1.0"),
+        ({"methods": ()}, "config.methods is empty; name some of binmask, "),
     ],
 )
 def test_a_mistake_leaves_nothing_behind(

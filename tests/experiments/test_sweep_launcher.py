@@ -49,8 +49,13 @@ def test_a_table_a_picture_and_the_best(tmp_path: Path) -> None:
     page = (tmp_path / "sweep" / "report.html").read_text()
     assert "<svg" in page and "sensitivity_weight" in page
 
-    again = launch_here("sweep", *arguments)
-    assert "already holds this finished sweep" in again.stdout and best in again.stdout
+    # A process that was killed after result.json was written left no page and no checksums.
+    (tmp_path / "sweep" / "report.html").unlink()
+    (tmp_path / "sweep" / "checksums.json").unlink()
+    again = launch_here("sweep", *arguments, "--progress")
+    assert "already holds this finished run" in again.stdout and best in again.stdout
+    assert "sensitivity_weight" in (tmp_path / "sweep" / "report.html").read_text()
+    assert (tmp_path / "sweep" / "checksums.json").exists()
     other = launch_here("sweep", *arguments, "--sweep=method.drop_fraction=0.1")
     assert other.returncode == 2 and "holds another run" in other.stderr
 

@@ -17,7 +17,8 @@ def unique_percentage(picks: Array, num_features: int) -> Array:
       Scalar in percent, in (0, 100].
     """
     chosen = jnp.zeros((num_features,), jnp.float32).at[picks].set(1.0)
-    return 100.0 * jnp.sum(chosen) / picks.shape[0]
+    # Exactly 100 without duplicates: compilers multiply by 1 / K, which is rounded.
+    return 100.0 - 100.0 * (picks.shape[0] - jnp.sum(chosen)) / picks.shape[0]
 
 
 def distinct_top_k(

@@ -60,6 +60,17 @@ def check_header(header: Sequence[str]) -> None:
         )
 
 
+def doubts_about(header: Sequence[str]) -> tuple[str, ...]:
+    """A sentence if the names, whole numbers in no order, may be a row of a table without names."""
+    numbers = [int(name) for name in header if name.isdecimal()]
+    if len(numbers) < len(header) or numbers == sorted(numbers):
+        return ()
+    return (
+        f"its first line holds numbers ({name_some(header)}), which are read as column names; if "
+        "they are a row, add a first line with column names",
+    )
+
+
 def _all_numbers(header: Sequence[str]) -> bool:
     try:
         return bool([float(name) for name in header])

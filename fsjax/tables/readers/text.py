@@ -19,7 +19,11 @@ import numpy as np
 import pandas as pd
 
 from fsjax.errors import ConfigError, DataError
-from fsjax.tables.readers.column_names import check_header, without_nameless_columns
+from fsjax.tables.readers.column_names import (
+    check_header,
+    doubts_about,
+    without_nameless_columns,
+)
 from fsjax.tables.readers.decimal_commas import numbers_with_commas
 from fsjax.tables.readers.file_type import UTF16_MARKS
 
@@ -367,6 +371,7 @@ def open_text(
     dialect = dialect_of(start, usual, separator or declared, decimal)
     header = first_records(start, dialect.separator, count=1)[0]
     check_header(header)
+    dialect = dialect._replace(warnings=dialect.warnings + doubts_about(header))
     return TextTable(encoding, skipped, header, dialect, remarks + dialect.remarks)
 
 

@@ -178,3 +178,14 @@ def test_names_with_colons_are_not_libsvm(tmp_path: Path) -> None:
     assert load_table(path, target="label").feature_names == ("a", "gene:b")
     path = write(tmp_path, "b.txt", "1 qid:1 2:0.5\n0 qid:1 1:0.25\n")
     np.testing.assert_array_equal(load_table(path, dense=True).X, [[0, 0.5], [0.25, 0]])
+
+
+@pytest.mark.parametrize(
+    ("header", "doubted"), [("5,1,3", True), ("1,3,5", False), ("5,a,3", False)]
+)
+def test_a_first_line_of_numbers_in_no_order_may_be_a_row(
+    tmp_path: Path, header: str, doubted: bool
+) -> None:
+    (tmp_path / "a.csv").write_text(f"{header}\n1,2,0\n3,4,1\n")
+    doubts = load_frame(str(tmp_path / "a.csv"), header[-1]).warnings
+    assert ["'5', '1', '3'" in doubt for doubt in doubts] == [True] * doubted
