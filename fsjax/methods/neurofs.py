@@ -32,7 +32,7 @@ from fsjax.registry import register
 from fsjax.sparsity import Layer, largest, may_shrink, needs
 from fsjax.sparsity import drop as drop_rules
 from fsjax.sparsity import grow as grow_rules
-from fsjax.sparsity.topology import DropRule, GrowRule
+from fsjax.sparsity.rules import DropRule, GrowRule
 from fsjax.tasks import SUPERVISED
 
 #: Number of first topology changes that do not prune or regrow input neurons.

@@ -62,20 +62,10 @@ from fsjax.sparsity.optimizer import (
 )
 from fsjax.sparsity.pruning_at_init import grasp_masks, hessian_gradient, snip_masks
 from fsjax.sparsity.recipes import Recipe
+from fsjax.sparsity.rules import DropRule, GrowRule, Layer, active_only, may_shrink, needs
 from fsjax.sparsity.schedules import one_shot, periodic, polynomial
 from fsjax.sparsity.structures import block, channel, fan_in, n_of_m, unstructured
-from fsjax.sparsity.topology import (
-    DropRule,
-    GrowRule,
-    Layer,
-    Rewired,
-    active_only,
-    choose_dropped,
-    choose_grown,
-    may_shrink,
-    needs,
-    rewire,
-)
+from fsjax.sparsity.topology import Rewired, choose_dropped, choose_grown, rewire
 
 if TYPE_CHECKING:
     from fsjax.sparsity import similarity

@@ -1,6 +1,6 @@
 """Drop rules: which active connections to remove. Most return scores; the lowest are removed.
 
-See :mod:`fsjax.sparsity.topology` for what a rule may return.
+See :mod:`fsjax.sparsity.rules` for what a rule may return.
 
 Examples:
   >>> from fsjax.sparsity import drop
@@ -16,7 +16,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.sparsity.kth import random_order, smallest
-from fsjax.sparsity.topology import Layer, active_only, needs, number_to_drop
+from fsjax.sparsity.rules import Layer, active_only, needs
+from fsjax.sparsity.topology import number_to_drop
 
 
 @active_only

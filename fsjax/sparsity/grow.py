@@ -1,6 +1,6 @@
 """Grow rules: which connections to add. Most return scores, and the highest are added.
 
-See :mod:`fsjax.sparsity.topology` for what a rule may return. Unless stated otherwise, a connection
+See :mod:`fsjax.sparsity.rules` for what a rule may return. Unless stated otherwise, a connection
 that was just dropped may be added again in the same change; it then keeps its weight.
 
 Examples:
@@ -19,15 +19,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from fsjax.sparsity.kth import count_true, largest, ordered_bits, random_order, random_subset
-from fsjax.sparsity.topology import (
-    GrowRule,
-    Layer,
-    Rule,
-    as_rule,
-    choose_grown,
-    cond_with_key,
-    needs,
-)
+from fsjax.sparsity.rules import GrowRule, Layer, Rule, as_rule, needs
+from fsjax.sparsity.topology import choose_grown, cond_with_key
 
 #: Largest number of neurons that are compared pairwise; for more, sorting is faster.
 MAX_COMPARED = 2000

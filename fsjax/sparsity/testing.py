@@ -16,15 +16,8 @@ from jax import Array
 
 from fsjax.arguments import check
 from fsjax.errors import ConfigError
-from fsjax.sparsity.topology import (
-    DropRule,
-    GrowRule,
-    Layer,
-    Rule,
-    as_rule,
-    choose_dropped,
-    choose_grown,
-)
+from fsjax.sparsity.rules import DropRule, GrowRule, Layer, Rule, as_rule
+from fsjax.sparsity.topology import choose_dropped, choose_grown
 
 #: The kind of a rule, by the name of its second parameter.
 _KINDS = {"fraction": "drop", "dropped": "grow"}
@@ -108,7 +101,7 @@ def check_rule(
     equivariant: bool = True,
     state: Any = None,
 ) -> None:
-    """Checks that a rule keeps the contract of :mod:`fsjax.sparsity.topology`.
+    """Checks that a rule keeps the contract of :mod:`fsjax.sparsity.rules`.
 
     The rule is called inside ``jit`` and ``vmap`` on layers with continuous, tied and all-zero
     values, with one to all of the connections active, for fractions from 0 to 1. It must

@@ -1,17 +1,10 @@
 """One change of the topology: a drop rule removes connections, a grow rule adds as many.
 
-Every method of dynamic sparse training is a pair of these rules (``drop.py``, ``grow.py``), and
-this driver changes the connections of all of them: once an epoch, after each step, or inside an
-optimiser (:func:`fsjax.sparsity.sparse`). Without a grow rule the connections become fewer.
+This driver changes the connections of every method of dynamic sparse training: once an epoch,
+after each step, or inside an optimiser (:func:`fsjax.sparsity.sparse`). Without a grow rule the
+connections become fewer.
 
-A rule ranks or chooses connections; :func:`rewire` decides how many change. A rule returns, in the
-shape of the weights, either
-
-- **scores**, floating point or uint32: the active connections with the lowest scores go, the
-  missing ones with the highest come; or
-- **a choice**, bool: the connections to drop, or to grow, for rules that choose in another way.
-
-Whatever a rule returns, a layer keeps exactly its number of connections:
+Whatever a rule (``rules.py``) returns, a layer keeps exactly its number of connections:
 
 - Equal scores go by position, the lowest first. Scores are compared in float32; infinities are
   ordered like other numbers, and NaN counts as the lowest score.
@@ -24,10 +17,8 @@ Whatever a rule returns, a layer keeps exactly its number of connections:
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -35,202 +26,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from fsjax.errors import ConfigError, check_choice
+from fsjax.errors import ConfigError
 from fsjax.sparsity.kth import count_true, largest, preferred, smallest
-from fsjax.sparsity.masks import Scope
-from fsjax.sparsity.structures import Layout, Structure, highest, lowest, unstructured
-from fsjax.sparsity.trees import split
+from fsjax.sparsity.rules import DropRule, GrowRule, Layer, Rule, as_rule, as_rules
+from fsjax.sparsity.structures import Structure, highest
 from fsjax.typing import PyTree
-
-
-class Layer(NamedTuple):
-    """What the rules may look at; :func:`needs` says which of the optional fields one needs.
-
-    To a type checker an optional field may be ``None``; :meth:`needed` gives it to rules that
-    declare it.
-
-    Attributes:
-      weight: ``(..., O)`` weights, 0 where inactive.
-      mask: bool of the same shape, the active connections.
-      number: of the layer among those with masks, from 0 in the order of their names.
-      gradient: the dense gradient of the loss, also at inactive connections.
-      similarity: similarity of the two neurons of every connection, in the shape of the weight.
-      importance: importance of neurons, broadcastable to the weight: ``(I, 1)`` or ``(1, O)``.
-      search: scalar bool, whether :func:`fsjax.sparsity.grow.switched` searches at random.
-      state: what else a rule of one's own looks at: the train state of a method, or ``None``.
-      hessian_gradient: the Hessian of the loss times its gradient, in the shape of the weight.
-      momentum: running mean of the gradients, of missing connections too, in the same shape.
-      movement: sum of ``-weight x gradient`` over the steps so far, in the same shape.
-
-    Examples:
-      >>> keys = jax.random.split(jax.random.key(0), 5)
-      >>> mask = sparsity.random_mask(keys[0], (20, 10), 40)
-      >>> layer = sparsity.Layer(jax.random.normal(keys[1], (20, 10)) * mask, mask)
-      >>> rewired = sparsity.rewire(
-      ...     layer, sparsity.drop.magnitude, sparsity.grow.random, 0.3, keys[2]
-      ... )  # a sparsity.Rewired
-      >>> print(rewired.mask.sum(), rewired.new.sum())  # 40 connections, 12 of them new
-      >>> # the two halves
-      >>> dropped = sparsity.choose_dropped(sparsity.drop.magnitude, layer, 0.3, keys[3])
-      >>> grown = sparsity.choose_grown(sparsity.grow.random, layer, dropped, keys[4])
-    """
-
-    weight: Array
-    mask: Array
-    number: int = 0
-    gradient: Array | None = None
-    similarity: Array | None = None
-    importance: Array | None = None
-    search: Array | None = None
-    state: Any = None
-    hessian_gradient: Array | None = None
-    momentum: Array | None = None
-    movement: Array | None = None
-
-    def needed(self, field: str) -> Array:
-        """An optional field that the rule needs, as :func:`needs` says.
-
-        Raises:
-          ConfigError: where the layer has none.
-        """
-        values = getattr(self, field)
-        if values is None:
-            raise ConfigError(f"the layer has no {field}, which its rule needs")
-        return values
-
-
-#: ``(layer, fraction, key) -> array``: scores, of which the lowest fraction of the active
-#: connections goes, or a choice of connections to drop. A choice may have any number.
-DropRule = Callable[[Layer, Array, Array], Array]
-
-#: ``(layer, dropped, key) -> array``: scores, of which the highest missing connections come, or a
-#: choice of as many as were dropped. ``dropped`` is bool; these connections may come back at once.
-GrowRule = Callable[[Layer, Array, Array], Array]
-
-#: What :func:`needs` may name.
-OPTIONAL_FIELDS = (
-    "gradient",
-    "similarity",
-    "importance",
-    "hessian_gradient",
-    "momentum",
-    "movement",
-    "search",
-    "state",
-)
-
-#: What a rule takes over from its function, for documentation tools and for pickle.
-_FUNCTION_ATTRIBUTES = ("__module__", "__name__", "__qualname__", "__doc__")
-
-
-@dataclasses.dataclass(frozen=True)
-class Rule:
-    """A drop or grow rule as a value: a function, and what the library has to know about it.
-
-    A rule is called like its function. :func:`as_rule` makes one of a plain function.
-
-    Attributes:
-      function: ``(layer, fraction, key)`` or ``(layer, dropped, key)`` to scores or a choice.
-      name: what messages call the rule.
-      needs: the optional fields of :class:`Layer` that it reads.
-      active_only: whether a drop rule looks at active connections alone, see :func:`active_only`.
-      may_shrink: whether the choice of a grow rule may be too small, see :func:`may_shrink`.
-      between: the rules that :func:`fsjax.sparsity.grow.switched` switches between.
-    """
-
-    function: Callable[[Layer, Any, Array], Array]
-    name: str
-    needs: frozenset[str] = frozenset()
-    active_only: bool = False
-    may_shrink: bool = False
-    between: tuple[Rule, Rule] | None = None
-
-    def __post_init__(self) -> None:
-        function = inspect.unwrap(self.function)
-        if inspect.isfunction(function):
-            # As functools.update_wrapper, which cannot set attributes of a frozen instance.
-            vars(self).update({name: getattr(function, name) for name in _FUNCTION_ATTRIBUTES})
-            vars(self).update(__wrapped__=function)
-
-    def __call__(self, layer: Layer, fraction_or_dropped: Array | float, key: Array, /) -> Array:
-        """Calls the function."""
-        return self.function(layer, fraction_or_dropped, key)
-
-    def __reduce__(self) -> str:
-        """A decorated function is pickled by its name, like any function."""
-        return vars(self).get("__qualname__", self.name)
-
-
-def as_rule(function: DropRule | GrowRule | Rule) -> Rule:
-    """The rule that a function is: rules are returned as they are, plain functions need nothing.
-
-    Whatever takes a rule from users calls this, so that all other code handles a :class:`Rule`. It
-    is also the decorator of rules that need nothing.
-    """
-    if isinstance(function, Rule):
-        return function
-    if isinstance(function, functools.partial):
-        rule = as_rule(function.func)
-        partial = functools.partial(rule.function, *function.args, **function.keywords)
-        return dataclasses.replace(rule, function=partial)
-    named = inspect.unwrap(function)
-    is_function = inspect.isroutine(named)
-    return Rule(function, named.__name__ if is_function else type(function).__name__)
-
-
-def needs(*fields: str) -> Callable[[DropRule | GrowRule], Rule]:
-    """Decorates a rule with the optional fields of :class:`Layer` that it needs.
-
-    Raises:
-      ConfigError: for a name that is not such a field.
-    """
-    for field in fields:
-        check_choice("needs", field, OPTIONAL_FIELDS)
-
-    def decorate(rule: DropRule | GrowRule) -> Rule:
-        return dataclasses.replace(as_rule(rule), needs=frozenset(fields))
-
-    return decorate
-
-
-def may_shrink(rule: GrowRule) -> Rule:
-    """Decorates a grow rule whose choice may be smaller than the number that was dropped.
-
-    The layer then has fewer connections from there on (NeuroFS). Without this decorator a choice
-    that is too small is filled up.
-    """
-    return dataclasses.replace(as_rule(rule), may_shrink=True)
-
-
-def active_only(rule: DropRule) -> Rule:
-    """Decorates a drop rule that looks at active connections alone, whatever their arrangement.
-
-    Such a rule also works on a vector of the values of all connections, so it can rewire layers
-    that store no matrix. A rule that sums the weights of each neuron needs the matrix.
-    """
-    return dataclasses.replace(as_rule(rule), active_only=True)
-
-
-class Rules(NamedTuple):
-    """The drop and the grow rule of a change; ``None`` as in :func:`rewire`."""
-
-    drop: Rule | None
-    grow: Rule | None
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """The optional fields of :class:`Layer` that either of them needs."""
-        return frozenset[str]().union(*(rule.needs for rule in self if rule is not None))
-
-    @property
-    def keep_counts(self) -> bool:
-        """Whether a change leaves the number of connections of a layer as it is."""
-        return self.drop is None or (self.grow is not None and not self.grow.may_shrink)
-
-
-def as_rules(drop: DropRule | None, grow: GrowRule | None) -> Rules:
-    """The rules that two functions are."""
-    return Rules(*(rule if rule is None else as_rule(rule) for rule in (drop, grow)))
 
 
 def choose_dropped(rule: DropRule, layer: Layer, fraction: Array | float, key: Array) -> Array:
@@ -391,87 +191,6 @@ def _check_scores(answer: Array, kind: str, rule: Rule, structure: Structure | N
             f"the {kind} rule {rule.name} chooses connections, and {subject} needs scores; "
             f"take another rule, such as {kind}.{'magnitude' if kind == 'drop' else 'random'}"
         )
-
-
-def pruned(
-    layers: Mapping[str, Layer],
-    rule: Rule,
-    counts: Mapping[str, Array | int],
-    key: Array,
-    structure: Structure | None = None,
-    scope: Scope = "layer",
-) -> dict[str, Array]:
-    """Returns masks of the connections with the highest scores.
-
-    Args:
-      layers: by path; inactive connections stay inactive.
-      rule: drop rule that returns scores.
-      counts: how many units of each group of a layer are left, at most as many as are active; may
-        be traced. With ``scope="global"`` only their sum matters.
-      key: PRNG key; each layer folds in its number.
-      structure: which connections go together; ``None`` is each by itself.
-      scope: ``"layer"``, or ``"global"`` (without a structure), where layers may lose more or
-        fewer than ``counts`` says; but layers whose scores are all 0, which do not rank them, keep
-        their own count, or all that they have, of the largest weights and gradients.
-
-    Returns:
-      Bool masks by path. Ties go by position, the lowest first.
-
-    Raises:
-      ConfigError: if the rule returns a choice in place of scores.
-    """
-    if scope == "global":
-        return _pruned_together(layers, rule, counts, key)
-    masks = {}
-    for name, layer in layers.items():
-        layout = (structure or unstructured()).layout(layer.weight.shape)
-        scores = _scores(rule, layer, key, structure)
-        masks[name] = _without_lowest(layout, scores, layer.mask, counts[name])
-    return masks
-
-
-# Outside of jit, it compiles as a whole, not operation by operation.
-@functools.partial(jax.jit, static_argnums=0, inline=True)
-def _without_lowest(layout: Layout, scores: Array, mask: Array, count: Array | int) -> Array:
-    """The mask without the active units of the lowest scores, with ``count`` left per group."""
-    active = layout.active(mask)
-    surplus = jnp.sum(active, axis=1, dtype=jnp.int32) - count
-    left = active & ~lowest(layout.scores(scores), jnp.maximum(surplus, 0), active)
-    return layout.mask(left, mask.shape)
-
-
-def _pruned_together(
-    layers: Mapping[str, Layer], rule: Rule, counts: Mapping[str, Array | int], key: Array
-) -> dict[str, Array]:
-    scores = {
-        name: _scores(rule, layer, key, None).astype(jnp.float32) for name, layer in layers.items()
-    }
-    # A head that starts at 0, and the layers behind it, whose gradients are 0, cannot be ranked.
-    for name, layer in layers.items():
-        is_ranked = jnp.any(layer.mask & (scores[name] != 0))
-        own = _scores_for_own_count(layer, counts[name])
-        scores[name] = jnp.where(is_ranked, scores[name], own)
-    masks = {name: layer.mask for name, layer in layers.items()}
-    active, together = (
-        jnp.concatenate([leaf.reshape(-1) for leaf in leaves.values()])
-        for leaves in (masks, scores)
-    )
-    number = jnp.sum(active, dtype=jnp.int32) - sum(counts.values())
-    return split(active & ~smallest(together, jnp.maximum(number, 0), active), masks)
-
-
-def _scores_for_own_count(layer: Layer, count: Array | int) -> Array:
-    """Scores above those of any other layer for ``count`` connections, and below for the rest."""
-    # The largest stay: the sum of |weight| and |gradient| differs where one of the two is 0.
-    size = jnp.abs(layer.weight) + (0 if layer.gradient is None else jnp.abs(layer.gradient))
-    surplus = jnp.sum(layer.mask, dtype=jnp.int32) - count
-    rest = smallest(size, jnp.maximum(surplus, 0), layer.mask)
-    lowest_by_size = -jnp.finfo(jnp.float32).max / (1 + size.astype(jnp.float32))
-    return jnp.where(rest, lowest_by_size, jnp.inf)
-
-
-def _scores(rule: Rule, layer: Layer, key: Array, structure: Structure | None) -> Array:
-    return scores_of(rule, layer, 1.0, jax.random.fold_in(key, layer.number), structure)
 
 
 class Changed(NamedTuple):

@@ -32,7 +32,8 @@ from fsjax.sparsity.kernel_axes import (
 )
 from fsjax.sparsity.masks import Where, apply_masks, is_kernel, named_leaves, pack, unpack
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.topology import Changed, Layer
+from fsjax.sparsity.rules import Layer
+from fsjax.sparsity.topology import Changed
 from fsjax.sparsity.trees import check_same_shapes, is_masked_out, leaves_by_name
 from fsjax.typing import PyTree
 

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import numpy as np
 
-from fsjax.sparsity.topology import Rule
+from fsjax.sparsity.rules import Rule
 
 
 def first_of_sort(

@@ -13,7 +13,8 @@ import pytest
 
 from fsjax import sparsity
 from fsjax.sparsity import drop, grow, path_scores
-from fsjax.sparsity.topology import Layer, choose_dropped, choose_grown, rewire
+from fsjax.sparsity.rules import Layer
+from fsjax.sparsity.topology import choose_dropped, choose_grown, rewire
 
 RNG = np.random.default_rng(0)
 MASKS = [RNG.random((7, 5)) < density for density in (0.25, 0.4, 0.6)]

@@ -17,7 +17,8 @@ from fsjax.methods.shared.layers.position_keys import positions_of
 from fsjax.methods.shared.layers.rewiring import GROW, draw_connections, rewire_connections
 from fsjax.sparsity import choose_dropped, drop, grow, largest, random_mask
 from fsjax.sparsity.connections import connected
-from fsjax.sparsity.topology import Layer, Rule, rewire
+from fsjax.sparsity.rules import Layer, Rule
+from fsjax.sparsity.topology import rewire
 
 SHAPE, COUNT = (13, 17), 40
 

@@ -19,8 +19,8 @@ from sparsity_reference import first_of_sort, rules_of
 
 from fsjax import sparsity
 from fsjax.errors import ConfigError
-from fsjax.sparsity import drop, grow, needs, topology, updates
-from fsjax.sparsity.topology import Layer
+from fsjax.sparsity import drop, grow, needs, rules, topology, updates
+from fsjax.sparsity.rules import Layer
 
 IN, OUT = 6, 5
 SIZE = IN * OUT
@@ -345,7 +345,7 @@ PARAMS = {
 FULL = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, bool), PARAMS)
 
 
-def change(grow_rule: topology.GrowRule | None, **fields: Any) -> topology.Changed:
+def change(grow_rule: rules.GrowRule | None, **fields: Any) -> topology.Changed:
     """Drops a random half of the connections of every layer."""
     recipe = sparsity.Recipe(density=1.0, drop=drop.random, grow=grow_rule, fraction=0.5)
     layers = updates.layers_of(PARAMS, FULL, **fields)
@@ -438,8 +438,8 @@ def test_other_shapes_and_types_are_refused_while_tracing(bad: tuple) -> None:
 
     # A partial rule is called like its function.
     rule, key = functools.partial(mine, power=2.0), keys(0)[0]
-    for kind, rules in (("drop", (rule, grow.random)), ("grow", (drop.magnitude, rule))):
-        trace = functools.partial(topology.rewire, case(0), *rules, 0.5)
+    for kind, pair in (("drop", (rule, grow.random)), ("grow", (drop.magnitude, rule))):
+        trace = functools.partial(topology.rewire, case(0), *pair, 0.5)
         refuses(functools.partial(jax.eval_shape, trace, key), f"the {kind} rule mine", *bad[1:])
 
 
@@ -449,7 +449,7 @@ def test_marks_of_a_rule_are_those_of_its_function() -> None:
     def mine(layer: Layer, dropped: jax.Array, key: jax.Array, power: float) -> jax.Array:
         return dropped & (layer.gradient**power > 0)
 
-    rule = topology.as_rule(functools.partial(mine, power=2.0))
+    rule = rules.as_rule(functools.partial(mine, power=2.0))
     assert rule.name == "mine" and rule.needs == {"gradient"} and rule.may_shrink
     assert grow.switched(grow.random, rule).may_shrink
     assert not grow.switched(grow.random, grow.similar).may_shrink
@@ -461,9 +461,9 @@ def test_rules_are_values() -> None:
     def mine(layer: Layer, dropped: jax.Array, key: jax.Array) -> jax.Array:
         return layer.weight
 
-    assert topology.as_rule(mine) == topology.as_rule(mine) != topology.as_rule(grow.random)
-    assert topology.as_rule(grow.random) is grow.random
+    assert rules.as_rule(mine) == rules.as_rule(mine) != rules.as_rule(grow.random)
+    assert rules.as_rule(grow.random) is grow.random
     assert pickle.loads(pickle.dumps(grow.random)) is grow.random
-    assert sparsity.Recipe(density=0.1, drop=mine).rules == (topology.as_rule(mine), None)
+    assert sparsity.Recipe(density=0.1, drop=mine).rules == (rules.as_rule(mine), None)
     with pytest.raises(dataclasses.FrozenInstanceError):
         grow.random.may_shrink = True  # type: ignore[misc]

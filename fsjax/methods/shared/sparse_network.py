@@ -69,7 +69,8 @@ from fsjax.methods.shared.rule_inputs import (
 )
 from fsjax.nets.mlp import ACTIVATIONS
 from fsjax.sparsity import DropRule, GrowRule, Recipe, snip_masks
-from fsjax.sparsity.topology import as_rules, cond_with_key
+from fsjax.sparsity.rules import as_rules
+from fsjax.sparsity.topology import cond_with_key
 from fsjax.typing import PyTree
 
 GrowInit = Literal["uniform", "zeros"]

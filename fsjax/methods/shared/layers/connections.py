@@ -19,7 +19,7 @@ from fsjax.methods.shared.layers.masked import MaskedLayer
 from fsjax.methods.shared.layers.rewiring import rewire_connections
 from fsjax.sparsity.connections import Connections, connected_dot, dense, indexed, of_inputs
 from fsjax.sparsity.recipes import Initializer, Recipe
-from fsjax.sparsity.topology import Layer
+from fsjax.sparsity.rules import Layer
 
 
 def uniform_at(key: Array, bound: float, connections: Connections) -> Array:

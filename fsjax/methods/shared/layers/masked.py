@@ -12,7 +12,7 @@ from jax import Array
 from fsjax.engine.kernels.products import product
 from fsjax.methods.shared.layers.base import LayerChange, RuleInputs, SparseLayer
 from fsjax.sparsity.recipes import Recipe
-from fsjax.sparsity.topology import Layer
+from fsjax.sparsity.rules import Layer
 
 
 @jax.tree_util.register_dataclass

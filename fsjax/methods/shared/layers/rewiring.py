@@ -28,7 +28,8 @@ from fsjax.methods.shared.layers.position_keys import (
 )
 from fsjax.sparsity import grow as grow_rules
 from fsjax.sparsity.connections import Connections, connected
-from fsjax.sparsity.topology import Layer, Rule, choose_dropped, cond_with_key
+from fsjax.sparsity.rules import Layer, Rule
+from fsjax.sparsity.topology import choose_dropped, cond_with_key
 
 #: Function from int32 numbers of input neurons ``(b,)`` to the scores ``(b, O)`` of a rule.
 RowScores = Callable[[Array], Array]
