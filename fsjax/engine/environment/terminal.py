@@ -1,7 +1,9 @@
-"""Standard output of commands: a closed pipe, as after ``head``, is not an error."""
+"""Standard output of commands: no error for a closed pipe, or for what an encoding lacks."""
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import select
 import sys
@@ -14,6 +16,9 @@ NO_READER = 141
 #: Names in messages: of standard output, and of a file that the system does not name.
 _OUTPUT = "standard output"
 _UNNAMED = "standard output, or a file that the system does not name"
+
+#: ASCII for the signs of reports; without its sign a number would be another.
+_ASCII = {"\N{MINUS SIGN}": "-", "\N{PLUS-MINUS SIGN}": "+-", "\N{MULTIPLICATION SIGN}": "x"}
 
 
 def describe(error: OSError) -> str:
@@ -31,13 +36,16 @@ def describe(error: OSError) -> str:
 def end_with_reader() -> Iterator[None]:
     """Ends the process quietly if the reader of its output closes the pipe, as ``head`` does.
 
+    Within it, characters that the encoding of standard output lacks are printed in ASCII.
+
     Raises:
       SystemExit: with code 141 instead of a BrokenPipeError of standard output or standard error;
         with code 2, after a message, if standard output cannot be written to.
     """
     try:
         try:
-            yield
+            with _any_character():
+                yield
         finally:
             # Otherwise Python flushes at exit and prints a traceback if that fails.
             _flush()
@@ -51,6 +59,29 @@ def end_with_reader() -> Iterator[None]:
             raise
         print(f"error: {describe(error)}", file=sys.stderr)
         sys.exit(2)
+
+
+@contextmanager
+def _any_character() -> Iterator[None]:
+    """Without it, a table with umlauts, or a minus sign, ends in an error after minutes of work."""
+    stream = sys.stdout
+    if not isinstance(stream, io.TextIOWrapper):
+        yield
+        return
+    errors = stream.errors
+    codecs.register_error("fsjax.ascii", _in_ascii)
+    stream.reconfigure(errors="fsjax.ascii")
+    try:
+        yield
+    finally:
+        stream.reconfigure(errors=errors)
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    missing = error.object[error.start : error.end]
+    return "".join(_ASCII.get(mark) or ascii(mark)[1:-1] for mark in missing), error.end
 
 
 def _flush() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import subprocess
 import sys
@@ -21,6 +22,17 @@ def test_control_characters_are_escaped() -> None:
     assert printable("\x9b2J\u202eevil\x7f") == r"\x9b2J\u202eevil\x7f"
     assert printable("two\n\tlines, Größe 10 €, π") == "two\n\tlines, Größe 10 €, π"
     assert str(DataError("no column \x1b[31mred")) == r"no column \x1b[31mred"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "printed"),
+    [("ascii", b"Gr\\xf6\\xdfe -1 +- 2, \\udcff"), ("cp1252", b"Gr\xf6\xdfe -1 \xb1 2, \\udcff")],
+)
+def test_characters_that_the_output_lacks_are_no_error(monkeypatch, encoding, printed) -> None:
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding))
+    with end_with_reader():
+        print("Größe \N{MINUS SIGN}1 ± 2, \udcff", end="")
+    assert sys.stdout.buffer.getvalue() == printed and sys.stdout.errors == "strict"
 
 
 def test_errors_of_other_pipes_stay_errors() -> None:
