@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from fsjax import __version__
-from fsjax.engine.environment.garbage_collection import skip_at_exit
+from fsjax.engine.environment.garbage_collection import interrupt, skip_at_exit
 from fsjax.engine.environment.process_age import seconds_since_process_start
 from fsjax.engine.environment.terminal import describe, end_with_reader
 from fsjax.errors import ConfigError, DataError, FsjaxError, nearest, printable
@@ -225,11 +225,16 @@ def _terminated_as_interrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = {signal.SIGTERM: signal.getsignal(signal.SIGTERM)}
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        before[signal.SIGINT] = signal.default_int_handler
+    for number in before:
+        signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _select(options: argparse.Namespace, command: str, started: float) -> int:

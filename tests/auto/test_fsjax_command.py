@@ -3,12 +3,14 @@
 Covers ``fsjax.__main__``.
 """
 
+import gc
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jax
@@ -19,6 +21,7 @@ import scipy.sparse as sp
 from bad_calls import bad_calls
 
 import fsjax
+from fsjax import __main__ as cli
 from fsjax.__main__ import main
 from fsjax.auto.contest import cross_validation
 
@@ -101,6 +104,28 @@ def test_a_scheduler_that_ends_it_gets_a_report(folder, capsys, monkeypatch):
     # Of what ran by then: the column that matters comes first.
     assert json.loads(Path("table-selection/selection.json").read_text())["columns"][0] == "b"
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_within_a_garbage_collection_is_not_lost(number):
+    sent = []
+
+    def send(phase, _):  # as that of JAX: Python ignores its errors
+        if not sent:
+            sent.append(phase)
+            os.kill(os.getpid(), number)
+            time.sleep(0.0)
+
+    before = signal.getsignal(number)
+    gc.callbacks.append(send)
+    try:
+        with pytest.raises(KeyboardInterrupt), cli._terminated_as_interrupted():
+            gc.collect()
+            for _ in range(100):
+                time.sleep(0.01)
+    finally:
+        gc.callbacks.remove(send)
+    assert sent == ["start"] and signal.getsignal(number) is before
 
 
 @bad_calls(

@@ -1,10 +1,13 @@
-"""Python's garbage collector, paused while many long-lived objects are created, and at the end."""
+"""Python's garbage collector: pauses while many objects are created, and signals within it."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import signal
+import threading
 from collections.abc import Iterator
+from types import FrameType
 
 
 @contextlib.contextmanager
@@ -30,3 +33,14 @@ def skip_at_exit() -> None:
     """
     gc.disable()
     gc.freeze()
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Raises KeyboardInterrupt, as ``signal.default_int_handler``, but after a garbage collection.
+
+    JAX has a function called at each collection, and Python ignores the errors of such functions.
+    """
+    if frame and frame.f_code in [getattr(called, "__code__", None) for called in gc.callbacks]:
+        threading.Timer(0.01, signal.raise_signal, (number,)).start()
+        return
+    raise KeyboardInterrupt
