@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -39,6 +39,9 @@ SHELLS = ("bash", "zsh")
 #: An example of ``fsjax select``, and the flags that are shown with it.
 _EXAMPLE = "fsjax select patients.csv --target=outcome --budget=5min"
 _MAIN_FLAGS = ("--target", "--budget", "--drop", "--groups", "--order", "--workdir")
+
+#: Flags that take columns out of the table, in the order in which they do.
+_TAKE_OUT = ("target", "groups", "weights", "order", "drop")
 
 #: Arguments that are paths, by their name in ``--help``, and what shtab completes them with.
 _PATHS = ("TABLE", "FILE", "FOLDER", "DIR")
@@ -264,9 +267,11 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
     if target.ndim == 2 and target.shape[1] == len(names):
         outputs = type(frame)(target, frame.index, names).infer_objects()
     dropped, kept = _names(options.drop, frame), _names(options.keep, frame)
-    _check_columns("drop", dropped, frame)
+    _check_columns("drop", dropped, frame, options)
     frame = frame.drop(columns=dropped)
-    _check_columns("keep", kept, frame)
+    if dropped and frame.columns.empty:
+        raise ConfigError("--drop names all columns, so that none is left to choose from")
+    _check_columns("keep", kept, frame, options)
     for note in notes:
         subject = "" if note.column == FILE else f"{note.column!r} "
         print(printable(f"{options.table}: {subject}{note.text}"))
@@ -286,7 +291,7 @@ def _select(options: argparse.Namespace, command: str, started: float) -> int:
             elapsed=time.monotonic() - started,
         ),
         **settings,
-        **_optional_settings(options, kept, [name for name in offered if name not in frame]),
+        **_optional_settings(options, kept, {*_parts(options.target), *offered}.difference(frame)),
     )
     print(selection)
     paths = f"report: {workdir / 'report.html'}, columns: {workdir / 'columns.csv'}"
@@ -322,13 +327,13 @@ def _row_settings(options: argparse.Namespace, frame: pd.DataFrame) -> dict[str,
     ):
         name = getattr(options, flag)
         if name is not None:
-            _check_columns(flag, [name], frame)
+            _check_columns(flag, [name], frame, options)
             settings[setting] = read(name, frame.pop(name))
     return settings
 
 
 def _optional_settings(
-    options: argparse.Namespace, kept: list[str], taken_out: list[str]
+    options: argparse.Namespace, kept: list[str], taken_out: Set[str]
 ) -> dict[str, Any]:
     """Arguments of ``fsjax.select`` for the flags that are given, and the imputation."""
     optional = {
@@ -344,7 +349,7 @@ def _optional_settings(
     return settings | {"impute": None if options.impute == "none" else options.impute}
 
 
-def _costs(path: str, taken_out: list[str]) -> dict[str, float]:
+def _costs(path: str, taken_out: Set[str]) -> dict[str, float]:
     """The costs in a file, but of columns taken out by name; ConfigError if it cannot be read."""
     from fsjax.auto.reading.flag_inputs import column_costs
     from fsjax.tables.readers.text import USUAL_SEPARATOR, open_text
@@ -369,10 +374,20 @@ def _names(text: str | None, frame: pd.DataFrame) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _check_columns(flag: str, names: Sequence[str], frame: pd.DataFrame) -> None:
+def _parts(text: str | None) -> set[str]:
+    """All that a flag may name: a column with commas in its name, or several columns."""
+    return {text, *map(str.strip, text.split(","))} if text else set()
+
+
+def _check_columns(
+    flag: str, names: Sequence[str], frame: pd.DataFrame, options: argparse.Namespace
+) -> None:
+    before = _TAKE_OUT[: _TAKE_OUT.index(flag)] if flag in _TAKE_OUT else _TAKE_OUT
     for name in names:
         if name not in frame:
-            raise ConfigError(f"--{flag}={name}: {nearest(name, frame)}")
+            takers = [other for other in before if name in _parts(getattr(options, other))]
+            why = f"--{takers[0]} names this column" if takers else nearest(name, frame)
+            raise ConfigError(f"--{flag}={name}: {why}")
 
 
 def _convert(options: argparse.Namespace) -> int:

@@ -64,7 +64,7 @@ def test_the_order_of_dates_separators_and_their_notes(calls, capsys, monkeypatc
 
 def test_flags_that_are_handed_on(calls) -> None:
     # Columns that other flags take out may have costs.
-    Path("costs.csv").write_text("column,cost\na,2\nb,0.5\nday,3\nsite,4\n")
+    Path("costs.csv").write_text("column,cost\na,2\nb,0.5\nday,3\nsite,4\ny,1\n")
     flags = "--keep=a,b --drop=day,site --judge=trees --metric=auc --costs=costs.csv --fdr=0.1"
     assert main(["select", "t.csv", "--target=y", *flags.split()]) == 0
     (call,) = calls
@@ -84,7 +84,11 @@ def test_named_separator_and_decimal(calls) -> None:
     ("--groups=site", "groups: column 'site' has no value in 5 of 20 rows"),
     ("--order=site", "order: column 'site' has no value in 5 of 20 rows"),
     ("--keep=aa", "--keep=aa: "),
-    ("--keep=a --drop=a", "--keep=a: "),
+    ("--keep=a --drop=a,b", "--keep=a: --drop names this column"),
+    ("--groups=y", "--groups=y: --target names this column"),
+    ("--order=day --groups=day", "--order=day: --groups names this column"),
+    ("--groups=dax --drop=dax", "--groups=dax: did you mean 'day'?"),
+    ("--drop=a,b,c,day,site", "--drop names all columns"),
     ("--separator=ab", "separator='ab'; give one character"),
     ("--decimal=x", "decimal='x'; choose"),
     ("--costs=none.csv", "none.csv cannot be read"),

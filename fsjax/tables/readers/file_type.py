@@ -72,13 +72,15 @@ def located(name: str, folders: Sequence[Path] = ()) -> Path:
             f"{path} is a folder; give the path of a file in it, or convert "
             "a folder of Parquet files (fsjax convert)"
         )
+    if path.exists():
+        raise DataError(f"{path} is a pipe or a device; save the table to a file first")
     folder = path.parent
     beside = [item.name for item in folder.iterdir()] if folder.is_dir() else []
     close = difflib.get_close_matches(path.name, beside, n=1)
     raise DataError(
-        f"there is no file {name}; "
-        + (f"did you mean {folder / close[0]}? " if close else "")
-        + f"(looked in {', '.join(str(item.parent.resolve()) for item in places)})"
+        f"there is no file {name}"
+        + (f"; did you mean {folder / close[0]}?" if close else "")
+        + f" (looked in {', '.join(str(item.parent.resolve()) for item in places)})"
     )
 
 

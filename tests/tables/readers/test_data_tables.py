@@ -5,6 +5,7 @@ Covers ``fsjax.tables.readers.file_type``, ``fsjax.tables.readers.matlab``,
 """
 
 import gzip
+import os
 from pathlib import Path
 
 import numpy as np
@@ -207,4 +208,6 @@ def test_files_that_are_not_there(tmp_path, frame) -> None:
     frame.to_csv(tmp_path / "table.csv", index=False)
     refuses(lambda: data.load(str(tmp_path / "tabel.csv")), "no file", "did you mean", "table.csv")
     refuses(lambda: data.load(str(tmp_path)), "is a folder")
+    os.mkfifo(tmp_path / "pipe.csv")
+    refuses(lambda: data.load(str(tmp_path / "pipe.csv")), "pipe.csv is a pipe or a device; save")
     refuses(lambda: data.load("digits", impute="men"), "impute='men': did you mean 'mean'")
