@@ -143,6 +143,23 @@ def test_sweeps_of_the_papers_ablations_can_be_run(monkeypatch: pytest.MonkeyPat
         assert all(len(values) > 1 for values in grid.values()), config
 
 
+@pytest.mark.parametrize(
+    ("page", "start", "trait"),
+    [
+        ("choosing", "K then counts groups", "takes_groups"),
+        ("faq", "selected as a group?", "takes_groups"),
+        ("coming-from", "n_features_to_select=None", "gates"),
+        ("first-steps", "keeps half of them", "gates"),
+        ("glossary", "A column whose gate is 0", "gates"),
+    ],
+)
+def test_pages_name_all_methods_with_a_trait(page: str, start: str, trait: str) -> None:
+    sentence = (DOCS / f"{page}.md").read_text().split(start)[1][:300]
+    for name, estimator in ESTIMATORS.items():
+        if getattr(fsjax.methods.METHODS[name]().about, trait):
+            assert f"`{estimator.__name__}`" in sentence, estimator.__name__
+
+
 def test_links_of_the_readme_work_outside_of_the_repository() -> None:
     text = (ROOT / "README.md").read_text()
     address = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]

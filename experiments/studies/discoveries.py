@@ -252,13 +252,12 @@ def main() -> None:
     """Entry point."""
     options = flags.FLAGS
     names = [name.replace("+", ", ") for name in options.tables]
-    check_names("unknown rule", options.rules, RULES)
+    rules = [rule.replace("+", " ") for rule in options.rules]
+    check_names("unknown rule", rules, RULES)
     check_names("unknown table", names, TABLES)
     rows = {
         (name, str(columns), rule): functools.partial(row, name, columns, rule, options.draws)
-        for rule, columns, name in itertools.product(
-            options.rules, map(int, options.columns), names
-        )
+        for rule, columns, name in itertools.product(rules, map(int, options.columns), names)
     }
     continue_table(Path(options.out), rows, lambda table: as_rows(_in_order(table)))
 

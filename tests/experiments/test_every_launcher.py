@@ -51,7 +51,7 @@ LAUNCHERS: dict[str, tuple[str, str]] = {
     ),
     "figures": ("--figure=wast/2 --workdir={tmp} --rows={tmp}/rows", "rows/wast_2.csv"),
     "studies/discoveries": (
-        "'--rules=l1,knockoff filter,Stabl' --tables=number --columns=20 --draws=2 "
+        "--rules=l1,knockoff+filter,Stabl --tables=number --columns=20 --draws=2 "
         "--out={tmp}/table.md",
         "table.md",
     ),
