@@ -113,7 +113,8 @@ def auto_nfs(
         tau = temperature * decay ** state.epoch.astype(jnp.float32)
         mask = jax.nn.sigmoid((values + jax.random.gumbel(key_noise, values.shape)) / tau)
         weights, x = body.gate(params["weights"], batch.x, expand(mask, state.spec.groups))
-        value, aux = body.train(weights, state, batch._replace(x=x), key_network)
+        batch = batch._replace(x=x)
+        value, aux = body.train(weights, state, batch, key_network, ungated=params["weights"])
         return value + strength * jnp.mean(mask), aux
 
     def optimizer(spec: Spec) -> optax.GradientTransformation:

@@ -181,7 +181,8 @@ def _masked_inputs(
     ) -> tuple[Array, dict]:
         mask = sparsity.quantize(params.latents["inputs"])
         weights, x = body.gate(params.weights, batch.x, expand(mask, state.spec.groups))
-        value, aux = body.train(weights, state, batch._replace(x=x), key, few=True)
+        batch = batch._replace(x=x)
+        value, aux = body.train(weights, state, batch, key, few=True, ungated=params.weights)
         value = value + strength * sparsity.mask_penalty(params.latents)
         return value, {**aux, "mask": mask}
 

@@ -107,7 +107,8 @@ def sequential_attention(
         params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict[str, Any]]:
         weights, x = body.gate(params["weights"], batch.x, inputs(params, state))
-        return body.train(weights, state, batch._replace(x=x), key)
+        batch = batch._replace(x=x)
+        return body.train(weights, state, batch, key, ungated=params["weights"])
 
     def due(state: TrainState) -> Array:
         """Number of columns that should be selected by now."""

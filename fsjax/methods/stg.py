@@ -92,7 +92,8 @@ def stg(
         noise = sigma * jax.random.normal(key_noise, mu.shape)
         share = expand(open_share(mu + noise), state.spec.groups)
         weights, x = body.gate(params["weights"], batch.x, share)
-        value, aux = body.train(weights, state, batch._replace(x=x), key_network)
+        batch = batch._replace(x=x)
+        value, aux = body.train(weights, state, batch, key_network, ungated=params["weights"])
         probability = norm.cdf((mu + 0.5) / sigma)
         total = jnp.mean(probability) if penalty == "mean" else jnp.sum(probability)
         return value + strength * total, aux

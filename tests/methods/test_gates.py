@@ -135,6 +135,29 @@ def test_stg_loss_is_that_of_the_paper() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["stg", "binmask", "auto_nfs", "sequential_attention"])
+def test_l1_shrinks_weights_and_does_not_close_gates(name: str) -> None:
+    """The L1 term is that of the weights; it has no gradient with respect to gates."""
+    build = fsjax.methods.METHODS[name]
+    plain, shrunk = (build(**{**build.registration.small, "l1": l1}) for l1 in (0.0, 0.5))
+    state, batch = start(plain)
+    state = state.replace(step=jnp.int32(5))  # after the warm-up
+
+    def l1_term(params) -> jax.Array:
+        with_l1, without = (
+            method.loss(params, state, batch, jax.random.key(0))[0] for method in (shrunk, plain)
+        )
+        return with_l1 - without
+
+    value, slopes = jax.jit(jax.value_and_grad(l1_term))(state.params)
+    weights = state.params.weights if name == "binmask" else state.params["weights"]
+    total = sum(jnp.abs(leaf).sum() for leaf in jax.tree.leaves(weights) if leaf.ndim == 2)
+    np.testing.assert_allclose(value, 0.5 * total, rtol=1e-4)
+    for path, slope in jax.tree_util.tree_leaves_with_path(slopes):
+        if "weights" not in str(path):
+            np.testing.assert_allclose(slope, 0.0, atol=1e-5, err_msg=str(path))
+
+
 def table(shuffled: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """300 rows, 30 columns, the classes by the signs of two of the first four."""
     rng = np.random.default_rng(5)

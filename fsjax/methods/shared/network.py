@@ -142,9 +142,19 @@ class NetworkOptions:
         return variables["params"], variables.get("batch_stats", {})
 
     def train(
-        self, weights: PyTree, state: TrainState, batch: Batch[Array], key: Array, few: bool = False
+        self,
+        weights: PyTree,
+        state: TrainState,
+        batch: Batch[Array],
+        key: Array,
+        few: bool = False,
+        ungated: PyTree | None = None,
     ) -> tuple[Array, dict[str, PyTree]]:
-        """The loss with L1, and ``aux`` of :func:`keep_stats`; ``few``: most inputs are closed."""
+        """The loss with L1, and ``aux`` of :func:`keep_stats`.
+
+        ``few``: most inputs are closed. ``ungated``: the weights before :meth:`gate`, so that L1
+        does not close gates.
+        """
         stats, spec = state.extra["stats"], state.spec
         module = self.module(spec)
         if few and self.network == "mlp" and is_wide(batch.x):
@@ -159,7 +169,8 @@ class NetworkOptions:
         )
         loss = spec.loss_of(outputs, batch.y, batch.weight)
         if is_used(self.l1):
-            kernels = [leaf for leaf in jax.tree.leaves(weights) if leaf.ndim >= 2]
+            own = weights if ungated is None else ungated
+            kernels = [leaf for leaf in jax.tree.leaves(own) if leaf.ndim >= 2]
             loss += self.l1 * sum(jnp.sum(jnp.abs(kernel)) for kernel in kernels)
         return loss, {"stats": changed.get("batch_stats", stats)}
 
