@@ -34,6 +34,9 @@ from fsjax.tasks import SUPERVISED
 #: The smallest gate of an open column.
 HALF = 0.5
 
+#: The lowest temperature; gradients of much colder masks are not finite.
+COLDEST = 1e-6
+
 
 @register(
     estimator="AutoNFS",
@@ -75,7 +78,7 @@ def auto_nfs(
       strength: lambda, at least 0.
       embedding_dim: number of entries of e.
       temperature: tau in the first epoch, above 0.
-      decay: factor of tau per epoch, in (0, 1].
+      decay: factor of tau per epoch, in (0, 1]; tau does not fall below 1e-6.
       mask_learning_rate: of Adam, for V and c.
       opened: which columns are open. ``by_masks``: those that at least one of S masks without
         temperature, ``[w_d + g_d > 0]``, has with a probability of 1/2 or more, where S is the
@@ -110,9 +113,11 @@ def auto_nfs(
     ) -> tuple[Array, dict[str, Any]]:
         key_noise, key_network = jax.random.split(key)
         values = logits(params, state)
-        tau = temperature * decay ** state.epoch.astype(jnp.float32)
+        tau = jnp.maximum(temperature * decay ** state.epoch.astype(jnp.float32), COLDEST)
         mask = jax.nn.sigmoid((values + jax.random.gumbel(key_noise, values.shape)) / tau)
-        weights, x = body.gate(params["weights"], batch.x, expand(mask, state.spec.groups))
+        # Constant columns are never selected, so the network does not see them.
+        seen = expand(mask * state.feature_mask, state.spec.groups)
+        weights, x = body.gate(params["weights"], batch.x, seen)
         batch = batch._replace(x=x)
         value, aux = body.train(weights, state, batch, key_network, ungated=params["weights"])
         return value + strength * jnp.mean(mask), aux
@@ -129,7 +134,8 @@ def auto_nfs(
         return probability_of_any(values, state.spec.steps_per_epoch)
 
     def predict(state: TrainState, x: Array) -> Array:
-        chosen = expand((gates(state) >= HALF).astype(x.dtype), state.spec.groups)
+        is_open = (gates(state) >= HALF) & state.feature_mask
+        chosen = expand(is_open.astype(x.dtype), state.spec.groups)
         weights, x = body.gate(state.params["weights"], x, chosen)
         return body.predict(weights, state, x)
 

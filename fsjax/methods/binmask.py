@@ -180,7 +180,9 @@ def _masked_inputs(
         params: sparsity.Masked, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict]:
         mask = sparsity.quantize(params.latents["inputs"])
-        weights, x = body.gate(params.weights, batch.x, expand(mask, state.spec.groups))
+        # Constant columns are never selected, so the network does not see them.
+        seen = expand(mask * state.feature_mask, state.spec.groups)
+        weights, x = body.gate(params.weights, batch.x, seen)
         batch = batch._replace(x=x)
         value, aux = body.train(weights, state, batch, key, few=True, ungated=params.weights)
         value = value + strength * sparsity.mask_penalty(params.latents)
@@ -195,7 +197,7 @@ def _masked_inputs(
     def predict(state: TrainState, x: Array) -> Array:
         threshold = state.extra["threshold"]
         kept = state.extra["smoothed"] >= jnp.where(threshold < 0, HALF, threshold)
-        kept = expand(kept.astype(x.dtype), state.spec.groups)
+        kept = expand((kept & state.feature_mask).astype(x.dtype), state.spec.groups)
         weights, x = body.gate(state.params.weights, x, kept)
         return body.predict(weights, state, x)
 

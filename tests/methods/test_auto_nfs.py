@@ -50,6 +50,14 @@ def test_loss_against_numpy() -> None:
     assert "stats" in aux
 
 
+def test_gradients_are_finite_however_low_the_temperature() -> None:
+    method, state, batch = begun(decay=0.5)
+    state = state.replace(epoch=jnp.int32(150))
+    loss = jax.jit(jax.value_and_grad(method.loss, has_aux=True))
+    slopes = loss(state.params, state, batch, jax.random.key(5))[1]
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slopes))
+
+
 @pytest.mark.parametrize(("opened", "number"), [("by_masks", 3), ("by_logit", 1)])
 def test_predictions_use_the_open_columns(opened: str, number: int) -> None:
     """By four masks, a column is open if its logit is at least log(log(2) / 4) = -1.75."""

@@ -158,6 +158,27 @@ def test_l1_shrinks_weights_and_does_not_close_gates(name: str) -> None:
             np.testing.assert_allclose(slope, 0.0, atol=1e-5, err_msg=str(path))
 
 
+@pytest.mark.parametrize("name", ["binmask", "auto_nfs"])
+def test_networks_do_not_see_constant_columns(name: str) -> None:
+    """Their gates may be open, and without scaling their values may be far from 0."""
+    build = fsjax.methods.METHODS[name]
+    method = build(**build.registration.small)
+    state, batch = start(method)
+    state = state.replace(feature_mask=jnp.arange(D) != 2)
+    if name == "binmask":
+        state = state.replace(extra={**state.extra, "smoothed": jnp.ones(D)})
+    assert np.all(method.select(state).gates >= 0.5)
+
+    @jax.jit
+    def outputs_and_loss(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        loss, _ = method.loss(state.params, state, batch._replace(x=x), jax.random.key(0))
+        return method.predict(state, x), loss
+
+    chex.assert_trees_all_close(
+        outputs_and_loss(batch.x), outputs_and_loss(batch.x.at[:, 2].add(9.0))
+    )
+
+
 def table(shuffled: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """300 rows, 30 columns, the classes by the signs of two of the first four."""
     rng = np.random.default_rng(5)
