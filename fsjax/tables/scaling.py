@@ -103,7 +103,8 @@ def fit_scaler(kind: str, X: RawTable) -> Scaler:
         kind: ``'none'``; ``'minmax'``, each column to [0, 1]; ``'maxabs'``, each column over
             its largest absolute value, which leaves zeros unchanged; ``'standard'``, each column
             to mean 0 and standard deviation 1 (population); ``'scalar'``, one mean and one standard
-            deviation for the whole matrix (WAST's reference code); ``'scalar255'``, the statistics
+            deviation for the whole matrix (WAST's reference code), without constant columns whose
+            values lie outside those of all other columns; ``'scalar255'``, the statistics
             of the matrix applied to the matrix divided by 255, as that code does by accident to
             bytes (PCMAC), which leaves them almost constant; ``'unit255'``, divided by 255;
             ``'mnist'`` and ``'fashion_mnist'``, divided by 255 and normalised with the fixed pixel
@@ -112,7 +113,8 @@ def fit_scaler(kind: str, X: RawTable) -> Scaler:
             to 255.
 
     Returns:
-        The scaling. Columns that are constant in ``X`` become 0 in every row that is scaled.
+        The scaling. For ``'minmax'``, ``'maxabs'`` and ``'standard'``, columns that are constant in
+        ``X`` become 0 in every row that is scaled, and for ``'scalar'`` those that do not count.
 
     Raises:
         ConfigError: for an unknown kind.
@@ -144,8 +146,10 @@ def fit_scaler(kind: str, X: RawTable) -> Scaler:
         shift, deviations = table.moments()
         scale = np.where(constant, 0.0, _inverse(deviations))
     elif kind in ("scalar", "scalar255"):
-        shift, std = table.whole_moments()
+        far = _far_constants(lowest, highest, constant)
+        shift, std = _pooled(*table.moments(), ~far) if far.any() else table.whole_moments()
         scale = 0.0 if is_constant(lowest.min(), highest.max(), X.dtype) else _inverse(std)
+        scale = np.where(far, 0.0, scale) if far.any() else scale
         if kind == "scalar255":
             shift, scale = 255.0 * shift, scale / 255.0
     elif kind in _FIXED:
@@ -157,6 +161,20 @@ def fit_scaler(kind: str, X: RawTable) -> Scaler:
         mean, std = _FIXED[kind]
         shift, scale = 255.0 * mean, 1.0 / (255.0 * std)
     return Scaler(np.asarray(shift, np.float64), np.asarray(scale, np.float64))
+
+
+def _far_constants(lowest: np.ndarray, highest: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    """Constant columns outside the range of the others, unlike the empty pixels of images."""
+    if constant.all():
+        return np.zeros_like(constant)
+    least, most = lowest[~constant].min(), highest[~constant].max()
+    return constant & ((lowest < least) | (highest > most))
+
+
+def _pooled(means: np.ndarray, deviations: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
+    """Mean and standard deviation of all values of the columns that count."""
+    mean = means[counts].mean()
+    return mean, math.sqrt(np.mean(deviations[counts] ** 2 + (means[counts] - mean) ** 2))
 
 
 def _inverse(spread: np.ndarray | float) -> np.ndarray:

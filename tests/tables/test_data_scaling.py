@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.sparse import csr_array
 
 from fsjax import data
 from fsjax.errors import ConfigError, DataError
@@ -52,6 +53,19 @@ def test_scalar_is_one_mean_and_one_deviation() -> None:
     np.testing.assert_allclose(
         data.apply(scaler, X), (X - X.mean()) / X.std(), rtol=1e-4, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("far", [2020.0, -1e9])
+def test_a_constant_far_from_all_other_values_does_not_count(far: float) -> None:
+    """Otherwise the others would hardly vary; empty pixels are within the range and do count."""
+    X = np.random.default_rng(0).normal(3, 2, (50, 5))
+    X[:, 1] = 3.0
+    expected = data.apply(data.fit_scaler("scalar", X), X)
+    for table in (np.insert(X, 2, far, axis=1), csr_array(np.insert(X, 2, far, axis=1))):
+        scaler = data.fit_scaler("scalar", table)
+        scaled = data.apply(scaler, table if isinstance(table, np.ndarray) else table.toarray())
+        np.testing.assert_allclose(np.delete(scaled, 2, axis=1), expected, rtol=1e-5, atol=1e-6)
+        assert not scaled[:, 2].any()
 
 
 def test_bytes_that_are_divided_after_their_mean_was_taken() -> None:
