@@ -87,7 +87,8 @@ def neurofs(
     exchanged: as many active neurons are pruned, and as many inactive ones regrown, those with the
     largest gradient of a missing connection. Until all R are removed, regrown neurons are protected
     for one epoch. In the end ``K + input_fraction D`` input neurons are active. Connections that
-    are lost are regrown at active neurons. Hidden layers change as in RigL.
+    are lost are regrown at active neurons. In other layers, the weakest connections of each sign
+    are dropped, and those with the largest gradient grown.
 
     The authors' code takes gradients of the sum of the class probabilities, which are 0 up to
     rounding; here they are those of the loss on a random batch, as the paper describes.
