@@ -14,10 +14,10 @@ from tools.architecture import ROOT
 BUDGETS = {
     "fsjax/auto": 13_420,
     "fsjax/sparsity": 10_200,
-    "the core": 30_550,
+    "the core": 30_770,
     "experiments": 16_610,
     "tools": 2_000,
-    "tests": 41_940,
+    "tests": 42_110,
 }
 
 #: Folders of ``fsjax`` with a budget of their own; the core is the rest.
@@ -27,7 +27,7 @@ WINGS = ("fsjax/auto", "fsjax/sparsity")
 MAX_ENTRIES = 23
 
 #: Most modules of the wing ``fsjax/sparsity``.
-MAX_SPARSITY_MODULES = 39
+MAX_SPARSITY_MODULES = 40
 
 #: Most lines of code of a function of ``fsjax``, without its docstring, comments and blank lines.
 MAX_FUNCTION_LINES = 70

@@ -115,11 +115,10 @@ def auto_nfs(
         values = logits(params, state)
         tau = jnp.maximum(temperature * decay ** state.epoch.astype(jnp.float32), COLDEST)
         mask = jax.nn.sigmoid((values + jax.random.gumbel(key_noise, values.shape)) / tau)
+        own = params["weights"]
         # Constant columns are never selected, so the network does not see them.
-        seen = expand(mask * state.feature_mask, state.spec.groups)
-        weights, x = body.gate(params["weights"], batch.x, seen)
-        batch = batch._replace(x=x)
-        value, aux = body.train(weights, state, batch, key_network, ungated=params["weights"])
+        weights, x = body.gate(own, batch.x, expand(mask * state.feature_mask, state.spec.groups))
+        value, aux = body.train(weights, state, batch._replace(x=x), key_network, ungated=own)
         return value + strength * jnp.mean(mask), aux
 
     def optimizer(spec: Spec) -> optax.GradientTransformation:

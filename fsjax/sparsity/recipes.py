@@ -29,11 +29,10 @@ from fsjax.sparsity.masks import (
     named_leaves,
     uniform_counts,
 )
-from fsjax.sparsity.pruning import pruned
 from fsjax.sparsity.rules import DropRule, GrowRule, Layer, Rules, as_rules
 from fsjax.sparsity.schedules import Periodic, Polynomial, ShareAt, Timed, TopologySchedule
 from fsjax.sparsity.structures import Structure, unstructured
-from fsjax.sparsity.topology import Changed, rewire
+from fsjax.sparsity.topology import Changed, pruned, rewire
 from fsjax.sparsity.trees import path_name, with_leaves
 from fsjax.typing import PyTree
 
