@@ -149,7 +149,7 @@ def _closing(
     needed = math.ceil(initial / rate / steps - 1e-6)
     # The warm-up is a share of the run, so that a longer run begins later.
     enough = needed
-    while enough - int(warmup * enough) < needed:
+    while enough - int(warmup * enough + 1e-3) < needed:
         enough += 1
     ready = Phase(
         name=f"masks can close (latent values begin at {initial:g})",

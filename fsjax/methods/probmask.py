@@ -108,8 +108,10 @@ def probmask(
     def falling(spec: Spec) -> tuple[int, int]:
         """The epochs in which the budget begins and ends to fall."""
         epochs = body.mask_epochs(spec)
-        # Rounded down to whole epochs, so that a run of one epoch also reaches the density.
-        return int(sparsify_start * epochs), int(sparsify_end * epochs)
+        # Rounded down to whole epochs, so that a run of one epoch also reaches the density; 0.29 x
+        # 100 is a little below 29.
+        start, end = (int(share * epochs + 1e-3) for share in (sparsify_start, sparsify_end))
+        return start, end
 
     def temperature(state: TrainState) -> Array:
         progress = jnp.minimum(state.epoch / body.mask_epochs(state.spec), 1.0)

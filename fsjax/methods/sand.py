@@ -50,7 +50,7 @@ def sand(
     num_features: Count = 50,
     *,
     sigma: NonNegative = 1.5,
-    norm: Annotated[float, Within(least=1)] = 2.0,
+    norm: Annotated[float, Within(least=1, most=32)] = 2.0,
     **options: Any,
 ) -> Method:
     """A network whose inputs are mixed with noise, less of it the more they help.
@@ -68,7 +68,7 @@ def sand(
     Args:
       num_features: K.
       sigma: standard deviation of the noise, at least 0; inputs should have one of about 1.
-      norm: alpha, at least 1.
+      norm: alpha, 1 to 32; higher powers of gains underflow in float32.
       **options: those of :class:`fsjax.methods.shared.network.NetworkOptions`; the optimiser trains
         all parameters, including the gains.
 
@@ -132,7 +132,7 @@ def scaled_gains(values: Array, usable: Array, num_features: int, norm: Array | 
       values: ``(D,)``, of any sign.
       usable: ``(D,)`` bool; the gains of the others are 0.
       num_features: K. If fewer columns are usable, their number takes its place.
-      norm: alpha, at least 1.
+      norm: alpha, 1 to 32; higher powers of gains underflow in float32.
     """
     cut = jnp.where(usable, jnp.minimum(jnp.abs(values), 1.0), 0.0)
     total = jnp.sum(cut**norm)

@@ -95,7 +95,7 @@ def sequential_attention(
     def schedule(spec: Spec) -> tuple[int, Array]:
         """Number of steps of the selection with its warm-up, and number of warm-up steps."""
         steps = body.mask_epochs(spec) * spec.steps_per_epoch
-        return steps, jnp.floor(warmup * steps).astype(jnp.int32)
+        return steps, jnp.floor(warmup * steps + 1e-3).astype(jnp.int32)
 
     def inputs(params: PyTree, state: TrainState) -> Array:
         """The factor of each column, ``(D,)``."""

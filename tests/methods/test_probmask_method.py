@@ -196,3 +196,10 @@ def test_more_samples_are_averaged() -> None:
         chex.assert_shape(means, (200, 6))
         spread[samples] = np.var(values), np.mean(np.var(means, axis=0))
     np.testing.assert_allclose(np.divide(spread[1], spread[4]), 4.0, rtol=0.35)
+
+
+def test_shares_of_epochs_that_are_whole_numbers_are_not_rounded_down() -> None:
+    method = probmask(hidden=(6,), sparsify_start=0.1, sparsify_end=0.29, finetune_epochs=0)
+    spec = Spec(5, 2, "classification", 8, 4, 100, 2)
+    (phase,) = method.phases(spec)
+    assert phase.epochs == 30  # those up to and with 29
