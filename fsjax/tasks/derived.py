@@ -18,6 +18,7 @@ from fsjax.tasks.task import RECORDS, Task, with_fields
 Array = jax.Array
 TaskLoss = Callable[[Array, Array, Array], Array]
 TaskMetrics = Callable[[Array, Array, Array], dict[str, Array]]
+TargetRow = Callable[[int], tuple[int, ...]]
 
 
 def like(
@@ -61,13 +62,14 @@ def like(
         ):
             raise ConfigError(f"{name}={value!r} for a task like {task!r}; give a function")
     metrics = _no_metrics if metrics is None else metrics
+    row = changes.get("row", TABLE[task].target.row)
     derived: dict[str, Any] = {
         "main_metric": "loss",
         "label": changes.get("main_metric", "loss"),
         "bounds": (-np.inf, np.inf),
         "larger_is_better": False,
         "best_by": (),
-        "test_metrics": partial(_test_metrics, loss, metrics),
+        "test_metrics": partial(_test_metrics, loss, metrics, row),
         "test_metrics_from_rows": _means,
     }
     if task == "regression":
@@ -82,9 +84,11 @@ def _no_metrics(outputs: Array, y: Array, weight: Array) -> dict[str, Array]:
 
 
 def _test_metrics(
-    loss: TaskLoss, metrics: TaskMetrics, outputs: np.ndarray, y: np.ndarray
+    loss: TaskLoss, metrics: TaskMetrics, row: TargetRow, outputs: np.ndarray, y: np.ndarray
 ) -> dict[str, float]:
     """The loss and the metrics of rows with equal weights, computed as in the engine."""
+    # Numbers (N,) would broadcast to (N, N) where rows of the target have a shape.
+    y = np.reshape(y, (len(y), -1)) if row(outputs.shape[-1]) else y
     rows = jnp.asarray(outputs, jnp.float32), jnp.asarray(y), jnp.ones(len(outputs))
     values = {"loss": loss(*rows), **metrics(*rows)}
     return {name: float(value) for name, value in values.items()}

@@ -119,6 +119,14 @@ def test_held_out_rows_are_covered_as_often_as_the_level_says(my_tasks: ModuleTy
         assert "valid/coverage" in result.history
 
 
+def test_test_metrics_take_targets_as_a_vector(my_tasks: ModuleType) -> None:
+    outputs, y = np.array([[1.0], [2.0], [4.0]]), np.array([1.0, 2.0, 5.0])
+    name = name_of(my_tasks.quantile(0.5))
+    expected = {"loss": pytest.approx(0.5 / 3), "coverage": pytest.approx(2 / 3)}
+    for targets in (y, y[:, None]):
+        assert fsjax.evaluation.embedded_metrics(name, outputs, targets) == expected
+
+
 def test_a_task_is_known_by_text() -> None:
     @fsjax.tasks.register
     def named(width: Positive = 1.0, kind: Literal["a", "b"] = "a", flag: bool = False) -> Task:
