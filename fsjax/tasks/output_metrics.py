@@ -132,8 +132,11 @@ def probabilities(outputs: np.ndarray) -> np.ndarray:
 
 
 def estimated_labels(outputs: np.ndarray) -> np.ndarray:
-    """The labels ``(N, C)`` by the mean probabilities of S seeds, from logits ``(S, N, C)``."""
-    return (probabilities(outputs).mean(axis=0) >= 0.5).astype(np.int64)
+    """The labels ``(N, C)`` by the mean probabilities of S seeds, from logits ``(S, N, C)``.
+
+    A row has a label of more than 1/2, as in the metrics.
+    """
+    return (probabilities(outputs).mean(axis=0) > 0.5).astype(np.int64)
 
 
 def class_log_probabilities(outputs: np.ndarray) -> np.ndarray:

@@ -16,7 +16,12 @@ from sklearn.metrics import accuracy_score, mean_poisson_deviance, roc_auc_score
 from fsjax import tasks
 from fsjax.tasks import losses
 from fsjax.tasks.concordance import concordance_index
-from fsjax.tasks.output_metrics import count_metrics, d2_poisson, label_metrics
+from fsjax.tasks.output_metrics import (
+    count_metrics,
+    d2_poisson,
+    estimated_labels,
+    label_metrics,
+)
 
 
 def cox_reference(risk: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
@@ -169,6 +174,15 @@ def test_concordance_over_seeds_in_one_program() -> None:
     found = jax.jit(jax.vmap(losses.concordance, in_axes=(0, None, None)))(risk, y, np.ones(700))
     expected = [concordance_index(*y.T, one[:, 0]) for one in risk]
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_metrics_judge_the_labels_that_are_predicted() -> None:
+    outputs = np.array([[0.0, 0.0], [0.0, 2.0], [-1.0, 1e-6]])
+    y = np.array([[0, 1], [0, 1], [1, 1]])
+    share = 100 * np.mean(estimated_labels(outputs[None]) == y)
+    assert label_metrics(outputs, y)["label_accuracy"] == pytest.approx(share)
+    recorded = losses.label_values(outputs, y, np.ones(3))
+    assert float(recorded["label_accuracy"]) == pytest.approx(share)
 
 
 def test_metrics_of_labels_and_counts() -> None:
