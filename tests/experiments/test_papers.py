@@ -257,9 +257,12 @@ def test_a_speed_up_is_how_much_earlier_cae_is_surpassed(tmp_path: Path) -> None
                 lines += [f"{seed},{e},valid,{metric},{v}" for e, v in enumerate(curve, start=1)]
             (folder / "metrics.csv").write_text("\n".join(lines) + "\n")
             assert compared_values(speedup_cell, finished) is None
-            finished[run] = {"folder": folder}
+            facts = {"seeds": [0, 1], "epochs": 4, "cpu_seconds": 1.0, "commit": None}
+            finished[run] = {"folder": folder, **facts}
         # CAE ends at 50 (5), which one seed surpasses after 2 of 4 epochs, the other never.
         assert compared_values(speedup_cell, finished) == [2.0]
+        (row,) = results.collect([speedup_cell], finished)
+        assert row["seeds"] == 1
 
 
 def test_kept_verdicts_are_those_of_the_rule() -> None:
