@@ -44,6 +44,8 @@ def test_figures_of_finished_runs_are_collected(tmp_path: Path) -> None:
     assert found["feature_selection:isolet", "binmask", "search_steps"] == 1.5
     assert found["feature_selection:isolet", "binmask", "mask_converged"] == 25.0
     assert found["feature_selection:mnist,lenet5", "binmask", "search_steps"] == 3.0
+    (spread,) = rows.loc[rows["metric"].eq("search_steps") & rows["trials"].eq(2), "std"]
+    assert spread == 0.5
     assert set(rows["method"]) == {"binmask"}
     assert len(rows) == 8
 

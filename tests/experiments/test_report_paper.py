@@ -45,6 +45,21 @@ def svm(method, dataset, k, num_epochs=None, **settings):
     return entry["mean"], entry["source"]
 
 
+def test_an_option_of_an_ablation_has_its_own_number():
+    assert svm("wast", "madelon", 20, update="epoch") == (83.37, "WAST, Table 9")
+    assert svm("wast", "madelon", 20, update="step") == (83.27, "WAST, Table 2")
+
+
+@pytest.mark.parametrize(
+    ("split", "papers"),
+    [("wast", "WAST"), ("ip_cae", "IP-CAE"), ("paper", "IP-CAE"), ("random", "")],
+)
+def test_numbers_of_other_rows_are_left_out(split, papers):
+    of_wast = published("wast", "coil20", "reconstruction", 50, split=split)
+    of_ip_cae = published("ip_cae", "coil20", "classification", 50, split=split)
+    assert bool(of_wast) == (papers == "WAST") and bool(of_ip_cae) == (papers == "IP-CAE")
+
+
 def test_further_numbers_of_features():
     entries = published("wast", "har", "reconstruction", 50, 10)
     further = [f"svm_accuracy_k{k}" for k in (25, 75, 100, 150, 200)]

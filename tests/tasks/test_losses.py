@@ -11,7 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from marks import slow_ids
 from scipy.special import gammaln
-from sklearn.metrics import accuracy_score, mean_poisson_deviance, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    d2_tweedie_score,
+    mean_poisson_deviance,
+    roc_auc_score,
+)
 
 from fsjax import tasks
 from fsjax.tasks import losses
@@ -181,7 +186,7 @@ def test_metrics_judge_the_labels_that_are_predicted() -> None:
     y = np.array([[0, 1], [0, 1], [1, 1]])
     share = 100 * np.mean(estimated_labels(outputs[None]) == y)
     assert label_metrics(outputs, y)["label_accuracy"] == pytest.approx(share)
-    recorded = losses.label_values(outputs, y, np.ones(3))
+    recorded = jax.jit(losses.label_values)(outputs, y, np.ones(3))
     assert float(recorded["label_accuracy"]) == pytest.approx(share)
 
 
@@ -204,5 +209,8 @@ def test_metrics_of_labels_and_counts() -> None:
     assert float(recorded) == pytest.approx(deviance, rel=1e-5)
     assert d2_poisson(y[:, 0], np.full(60, y[:, 0].mean())) == pytest.approx(0.0)
     assert d2_poisson(y[:, 0], y[:, 0] + 1e-9) == pytest.approx(1.0)
+    weight, expected_counts = np.arange(60) % 4, np.exp(outputs[:, 0])
+    scikit_learn = d2_tweedie_score(y[:, 0], expected_counts, sample_weight=weight, power=1)
+    assert d2_poisson(y[:, 0], expected_counts, weight) == pytest.approx(scikit_learn)
     huge = count_metrics(np.array([[800.0], [0.0]]), np.array([[1.0], [2.0]]))
     assert huge["poisson_deviance"] > 1e299 and huge["d2"] < -1e299
