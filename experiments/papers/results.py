@@ -168,13 +168,12 @@ def _about(cell: Cell) -> dict[str, Any]:
 def row_of(cell: Cell, values: list[float], result: Mapping[str, Any]) -> dict[str, Any]:
     """A row of the file, without its verdict and reason."""
     mean = float(np.mean(values))
-    # A delay or a speed-up has a value for the seeds that reach the accuracy only.
-    seeds = len(values) if compared_with(cell) else len(result["seeds"])
     return {
         **_about(cell),
         "mean": float(f"{mean:.6g}"),
         "std": float(f"{np.std(values):.4g}"),
-        "seeds": seeds,
+        # A delay or a speed-up has a value for the seeds that reach the accuracy only.
+        "seeds": len(values) if compared_with(cell) else len(result["seeds"]),
         "epochs": result["epochs"],
         "cpu_seconds": result["cpu_seconds"],
         "commit": (result["commit"] or "")[:7],
