@@ -110,8 +110,7 @@ def probmask(
         epochs = body.mask_epochs(spec)
         # Rounded down to whole epochs, so that a run of one epoch also reaches the density; 0.29 x
         # 100 is a little below 29.
-        start, end = (int(share * epochs + 1e-3) for share in (sparsify_start, sparsify_end))
-        return start, end
+        return int(sparsify_start * epochs + 1e-3), int(sparsify_end * epochs + 1e-3)
 
     def temperature(state: TrainState) -> Array:
         progress = jnp.minimum(state.epoch / body.mask_epochs(state.spec), 1.0)

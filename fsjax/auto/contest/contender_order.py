@@ -16,8 +16,8 @@ NARROW: Final = (
 WIDE: Final = (
     "icap",
     "l1_l21",
-    "lassonet",
     "sand",
+    "lassonet",
     "binmask",
     "stg",
     "ip_cae",
