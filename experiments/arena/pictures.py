@@ -14,8 +14,8 @@ from fsjax.report import style
 #: Inches: height of a line with a name, and of the axis and its title.
 _LINE, _HEAD = 0.17, 0.7
 
-#: Half the width of a point that labels should not cover, in pixels.
-_POINT = 3.0
+#: Half the width of the place around a point from which labels of others keep away, in pixels.
+_POINT = 7.0
 
 
 def plot_ratings(table: pd.DataFrame, ours: Collection[str]) -> Figure:
@@ -59,8 +59,9 @@ def plot_front(table: pd.DataFrame, front: Sequence[str], ours: Collection[str])
     # Labels are placed where the axes will be, and do not move them.
     figure.draw_without_rendering()
     points = axes.transData.transform(np.column_stack([seconds, timed["elo"]]))
-    taken = [Bbox.from_extents(*(point - _POINT), *(point + _POINT)) for point in points]
-    for (name, elo), color in zip(timed["elo"].items(), colors, strict=True):
+    around = [Bbox.from_extents(*(point - _POINT), *(point + _POINT)) for point in points]
+    taken: list[Bbox] = []
+    for number, ((name, elo), color) in enumerate(zip(timed["elo"].items(), colors, strict=True)):
         weight = "bold" if name in front else "normal"
         labels = [
             axes.annotate(
@@ -68,12 +69,19 @@ def plot_front(table: pd.DataFrame, front: Sequence[str], ours: Collection[str])
                 fontsize=7, textcoords="offset points", color=color, weight=weight,
                 ha="left" if side > 0 else "right", in_layout=False,
             )
-            for height in (3, -8, 11, -16) for side in (1, -1)
+            for height in (3, -8, 11, -16, 19, -24) for side in (1, -1)
         ]  # fmt: skip
         boxes = [label.get_window_extent() for label in labels]
         # The first place that covers the fewest labels and points, and does not leave the axes.
-        costs = [box.count_overlaps(taken) + (box.x1 > axes.bbox.x1) for box in boxes]
+        others = taken + around[:number] + around[number + 1 :]
+        costs = [box.count_overlaps(others) + (box.x1 > axes.bbox.x1) for box in boxes]
         best = costs.index(min(costs))
+        if best > 3:  # a line to a distant label
+            axes.annotate(
+                "", (seconds[name], elo), xytext=labels[best].xyann, textcoords="offset points",
+                arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.5, "shrinkA": 0},
+                in_layout=False,
+            )  # fmt: skip
         taken.append(boxes[best])
         for place, label in enumerate(labels):
             if place != best:
