@@ -18,6 +18,10 @@ from fsjax.methods.shared.neighbour_graph import GraphOptions, neighbour_graph
 from fsjax.methods.shared.spectral_embedding import graph_embedding, random_embedding
 from fsjax.registry import register
 
+#: Columns beyond which their products are not computed beforehand: 5,000 take 0.2 GB, and more time
+#: than the few steps of the regressions.
+MAX_GRAM_COLUMNS = 5000
+
 
 def mcfs_coefficients(
     x: np.ndarray,
@@ -45,7 +49,8 @@ def mcfs_coefficients(
     length = np.linalg.norm(columns, axis=0)
     used = np.flatnonzero(length > 0)
     length = length[used] if unit_columns else np.ones(len(used))
-    model = Lars(n_nonzero_coefs=num_nonzero, fit_intercept=False, fit_path=False)
+    gram = "auto" if len(used) <= MAX_GRAM_COLUMNS else False
+    model = Lars(n_nonzero_coefs=num_nonzero, fit_intercept=False, fit_path=False, precompute=gram)
     coefficients = np.zeros((x.shape[1], vectors.shape[1]))
     if len(used):
         with warnings.catch_warnings():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -77,6 +80,17 @@ def clusters() -> np.ndarray:
     x[:, 2] += 8.0 * (np.arange(120) % 2)
     x[:, 7] += 8.0 * (np.arange(120) // 2 % 2)
     return x
+
+
+def test_many_columns_have_the_same_coefficients(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x, targets = rng.normal(size=(20, 60)), rng.normal(size=(20, 3))
+    fit = functools.partial(mcfs_coefficients, x, np.ones(20), targets, num_nonzero=6)
+    known = fit()
+    # The package has a function of this module's name.
+    monkeypatch.setattr(sys.modules["fsjax.methods.mcfs"], "MAX_GRAM_COLUMNS", 59)
+    np.testing.assert_allclose(fit(), known, rtol=1e-8, atol=1e-12)
+    assert (np.count_nonzero(known, axis=0) == 6).all()
 
 
 def test_rows_without_weight_do_not_count() -> None:
