@@ -14,10 +14,10 @@ from tools.architecture import ROOT
 BUDGETS = {
     "fsjax/auto": 13_420,
     "fsjax/sparsity": 10_200,
-    "the core": 30_700,
+    "the core": 30_710,
     "experiments": 16_620,
     "tools": 2_000,
-    "tests": 42_170,
+    "tests": 42_180,
 }
 
 #: Folders of ``fsjax`` with a budget of their own; the core is the rest.

@@ -16,9 +16,9 @@ NARROW: Final = (
 WIDE: Final = (
     "icap",
     "l1_l21",
-    "sand",
     "lassonet",
     "binmask",
+    "sand",
     "stg",
     "ip_cae",
     "deep_lasso",
