@@ -69,7 +69,6 @@ from fsjax.sparsity.topology import Rewired, choose_dropped, choose_grown, rewir
 
 if TYPE_CHECKING:
     from fsjax.sparsity import similarity
-    from fsjax.sparsity.activation_pruning import ria, wanda
     from fsjax.sparsity.axis_roles import ParameterAxes, axes
     from fsjax.sparsity.binmask import (
         Masked,
@@ -81,7 +80,7 @@ if TYPE_CHECKING:
         masked_weights,
         quantize,
     )
-    from fsjax.sparsity.calibration import PrunedNetwork
+    from fsjax.sparsity.calibration import PrunedNetwork, ria, wanda
     from fsjax.sparsity.compression import compress
     from fsjax.sparsity.connection_ages import bias_correction
     from fsjax.sparsity.depth import remove_blocks
@@ -95,7 +94,6 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     name: module
     for module, names in {
-        "activation_pruning": ("ria", "wanda"),
         "axis_roles": ("ParameterAxes", "axes"),
         "binmask": (
             "Masked",
@@ -107,7 +105,7 @@ _MODULE_OF = {
             "masked_weights",
             "quantize",
         ),
-        "calibration": ("PrunedNetwork",),
+        "calibration": ("PrunedNetwork", "ria", "wanda"),
         "compression": ("compress",),
         "depth": ("remove_blocks",),
         "lottery": ("Ticket", "lottery_tickets"),

@@ -1,6 +1,6 @@
 """Wanda and RIA compared with their definitions in NumPy, on all kinds of linear maps.
 
-Covers ``fsjax.sparsity.activation_pruning``, ``fsjax.sparsity.calibration``.
+Covers ``fsjax.sparsity.calibration``.
 """
 
 from __future__ import annotations
