@@ -115,10 +115,9 @@ def auto_nfs(
         values = logits(params, state)
         tau = jnp.maximum(temperature * decay ** state.epoch.astype(jnp.float32), COLDEST)
         mask = jax.nn.sigmoid((values + jax.random.gumbel(key_noise, values.shape)) / tau)
-        own = params["weights"]
         # Constant columns are never selected, so the network does not see them.
-        weights, x = body.gate(own, batch.x, expand(mask * state.feature_mask, state.spec.groups))
-        value, aux = body.train(weights, state, batch._replace(x=x), key_network, ungated=own)
+        seen = expand(mask * state.feature_mask, state.spec.groups)
+        value, aux = body.train(params["weights"], state, batch, key_network, seen)
         return value + strength * jnp.mean(mask), aux
 
     def optimizer(spec: Spec) -> optax.GradientTransformation:
@@ -135,8 +134,7 @@ def auto_nfs(
     def predict(state: TrainState, x: Array) -> Array:
         is_open = (gates(state) >= HALF) & state.feature_mask
         chosen = expand(is_open.astype(x.dtype), state.spec.groups)
-        weights, x = body.gate(state.params["weights"], x, chosen)
-        return body.predict(weights, state, x)
+        return body.predict(state.params["weights"], state, x, chosen)
 
     def monitor(state: TrainState) -> dict[str, Array]:
         return {"num_selected": jnp.sum(gates(state) >= HALF, dtype=jnp.float32)}

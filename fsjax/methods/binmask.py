@@ -182,9 +182,7 @@ def _masked_inputs(
         mask = sparsity.quantize(params.latents["inputs"])
         # Constant columns are never selected, so the network does not see them.
         seen = expand(mask * state.feature_mask, state.spec.groups)
-        weights, x = body.gate(params.weights, batch.x, seen)
-        batch = batch._replace(x=x)
-        value, aux = body.train(weights, state, batch, key, few=True, ungated=params.weights)
+        value, aux = body.train(params.weights, state, batch, key, seen, few=True)
         value = value + strength * sparsity.mask_penalty(params.latents)
         return value, {**aux, "mask": mask}
 
@@ -198,8 +196,7 @@ def _masked_inputs(
         threshold = state.extra["threshold"]
         kept = state.extra["smoothed"] >= jnp.where(threshold < 0, HALF, threshold)
         kept = expand((kept & state.feature_mask).astype(x.dtype), state.spec.groups)
-        weights, x = body.gate(state.params.weights, x, kept)
-        return body.predict(weights, state, x)
+        return body.predict(state.params.weights, state, x, kept)
 
     def select(state: TrainState) -> Selection:
         smoothed = state.extra["smoothed"]

@@ -106,8 +106,7 @@ def sand(
         scaled = gains(state.params, state)
         kept = jnp.where(largest(scaled, num_features, state.feature_mask), scaled, 0.0)
         share = expand(kept, state.spec.groups)
-        weights, x = body.gate(state.params["weights"], x, share)
-        return body.predict(weights, state, x)
+        return body.predict(state.params["weights"], state, x, share)
 
     def monitor(state: TrainState) -> dict[str, Array]:
         return {"num_open": jnp.sum(gains(state.params, state) >= 0.5, dtype=jnp.float32)}

@@ -106,9 +106,7 @@ def sequential_attention(
     def loss(
         params: PyTree, state: TrainState, batch: Batch[Array], key: Array
     ) -> tuple[Array, dict[str, Any]]:
-        weights, x = body.gate(params["weights"], batch.x, inputs(params, state))
-        batch = batch._replace(x=x)
-        return body.train(weights, state, batch, key, ungated=params["weights"])
+        return body.train(params["weights"], state, batch, key, inputs(params, state))
 
     def due(state: TrainState) -> Array:
         """Number of columns that should be selected by now."""
@@ -125,8 +123,7 @@ def sequential_attention(
         return keep_stats(select_more(state, key, due(state), num_features), grads, aux)
 
     def predict(state: TrainState, x: Array) -> Array:
-        weights, x = body.gate(state.params["weights"], x, inputs(state.params, state))
-        return body.predict(weights, state, x)
+        return body.predict(state.params["weights"], state, x, inputs(state.params, state))
 
     def select(state: TrainState) -> Selection:
         # At most one share is above a half; 1, that of the only free column, is also a place.

@@ -91,9 +91,7 @@ def stg(
         mu = params["mu"]
         noise = sigma * jax.random.normal(key_noise, mu.shape)
         share = expand(open_share(mu + noise), state.spec.groups)
-        weights, x = body.gate(params["weights"], batch.x, share)
-        batch = batch._replace(x=x)
-        value, aux = body.train(weights, state, batch, key_network, ungated=params["weights"])
+        value, aux = body.train(params["weights"], state, batch, key_network, share)
         probability = norm.cdf((mu + 0.5) / sigma)
         total = jnp.mean(probability) if penalty == "mean" else jnp.sum(probability)
         return value + strength * total, aux
@@ -106,8 +104,7 @@ def stg(
         threshold = state.extra["threshold"]
         open_gates = gates(state, jnp.where(threshold < 0, HALF, threshold))
         share = expand(open_gates, state.spec.groups)
-        weights, x = body.gate(state.params["weights"], x, share)
-        return body.predict(weights, state, x)
+        return body.predict(state.params["weights"], state, x, share)
 
     def select(state: TrainState) -> Selection:
         return Selection(state.params["mu"], gates=gates(state, state.extra["threshold"]))

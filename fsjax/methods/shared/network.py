@@ -147,21 +147,24 @@ class NetworkOptions:
         state: TrainState,
         batch: Batch[Array],
         key: Array,
+        gates: Array | None = None,
         few: bool = False,
-        ungated: PyTree | None = None,
     ) -> tuple[Array, dict[str, PyTree]]:
         """The loss with L1, and ``aux`` of :func:`keep_stats`.
 
-        ``few``: most inputs are closed. ``ungated``: the weights before :meth:`gate`, so that L1
-        does not close gates.
+        Args:
+          gates: ``(D,)``, by which the inputs are multiplied; the L1 of the weights is without
+            them, so that it does not close gates.
+          few: whether most gates are closed.
         """
         stats, spec = state.extra["stats"], state.spec
         module = self.module(spec)
-        if few and self.network == "mlp" and is_wide(batch.x):
+        used, x = self._gated(weights, batch.x, gates)
+        if few and self.network == "mlp" and is_wide(x):
             module = module.clone(first_product=lambda x, w, *_, **__: input_product(x, w))
         outputs, changed = module.apply(
-            {"params": weights, "batch_stats": stats},
-            batch.x,
+            {"params": used, "batch_stats": stats},
+            x,
             train=True,
             weight=batch.weight,
             rngs={"dropout": key} if self.dropout else None,
@@ -169,18 +172,22 @@ class NetworkOptions:
         )
         loss = spec.loss_of(outputs, batch.y, batch.weight)
         if is_used(self.l1):
-            own = weights if ungated is None else ungated
-            kernels = [leaf for leaf in jax.tree.leaves(own) if leaf.ndim >= 2]
+            kernels = [leaf for leaf in jax.tree.leaves(weights) if leaf.ndim >= 2]
             loss += self.l1 * sum(jnp.sum(jnp.abs(kernel)) for kernel in kernels)
         return loss, {"stats": changed.get("batch_stats", stats)}
 
-    def predict(self, weights: PyTree, state: TrainState, x: Array) -> Array:
-        """Outputs ``(B, C)`` with running statistics and without dropout."""
+    def predict(
+        self, weights: PyTree, state: TrainState, x: Array, gates: Array | None = None
+    ) -> Array:
+        """Outputs ``(B, C)`` with running statistics and without dropout; gates as in training."""
+        weights, x = self._gated(weights, x, gates)
         variables = {"params": weights, "batch_stats": state.extra["stats"]}
         return outputs_of(self.module(state.spec), variables, x, train=False)
 
-    def gate(self, weights: PyTree, x: Array, gates: Array) -> tuple[PyTree, Array]:
-        """Multiplies the inputs x ``(B, D)`` by gates ``(D,)``; returns weights and inputs."""
+    def _gated(self, weights: PyTree, x: Array, gates: Array | None) -> tuple[PyTree, Array]:
+        """The weights and the inputs ``(B, D)`` that multiply inputs by gates ``(D,)``."""
+        if gates is None:
+            return weights, x
         if self.network != "mlp":
             return weights, x * gates
         # Scaling first-layer weights instead is equivalent and needs no gradient for the inputs.
